@@ -1,0 +1,68 @@
+"""Learning admission control of a queue.
+
+    import queueing_ucrl as qu
+    queue = qu.load_scenario("scenarios/quickstart.toml").queue
+    print(qu.solve(queue).policy)
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from queueing_ucrl._version import __version__
+
+if TYPE_CHECKING:
+    from queueing_ucrl.errors import ScenarioError, SolverError
+    from queueing_ucrl.model.birth_death import Evaluation, evaluate
+    from queueing_ucrl.model.bounds import RegretBound, policy_iteration_bound, value_iteration_bound
+    from queueing_ucrl.model.costs import (
+        Custom,
+        Deadline,
+        Free,
+        HoldingCost,
+        Linear,
+        PiecewiseLinear,
+        Power,
+        Saturating,
+    )
+    from queueing_ucrl.model.diameter import diameter, diameter_lower_bound, log10_diameter
+    from queueing_ucrl.model.performance import Performance, performance
+    from queueing_ucrl.model.policy import Policy
+    from queueing_ucrl.model.queue import AdmissionModel, JobClass, Queue
+    from queueing_ucrl.scenario import Scenario, load_scenario
+    from queueing_ucrl.solvers.solution import Solution
+    from queueing_ucrl.solvers.solve import solve
+
+_HOMES = {
+    "errors": ("ScenarioError", "SolverError"),
+    "model.birth_death": ("Evaluation", "evaluate"),
+    "model.bounds": ("RegretBound", "policy_iteration_bound", "value_iteration_bound"),
+    "model.costs": (
+        "Custom", "Deadline", "Free", "HoldingCost", "Linear", "PiecewiseLinear", "Power", "Saturating",
+    ),
+    "model.diameter": ("diameter", "diameter_lower_bound", "log10_diameter"),
+    "model.performance": ("Performance", "performance"),
+    "model.policy": ("Policy",),
+    "model.queue": ("AdmissionModel", "JobClass", "Queue"),
+    "scenario": ("Scenario", "load_scenario"),
+    "solvers.solution": ("Solution",),
+    "solvers.solve": ("solve",),
+}  # fmt: skip
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,3 @@
+from queueing_ucrl.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The queue as mathematics: no randomness, no files."""

@@ -1,0 +1,100 @@
+"""Admission policies: which classes are let in, in which states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+BoolArray = npt.NDArray[np.bool_]
+
+PICTURE_WIDTH = 60
+
+
+class Policy:
+    """A stationary deterministic policy: admits[s, i] for s = 0 .. S - 1 and classes i = 0 .. m - 1."""
+
+    def __init__(self, admits: npt.ArrayLike) -> None:
+        table = np.array(admits)
+        if table.dtype != np.bool_:
+            if not np.isin(table, (0, 1)).all():
+                raise ValueError("admits must hold true and false (or 1 and 0)")
+            table = table.astype(np.bool_)
+        if table.ndim != 2 or 0 in table.shape:
+            raise ValueError(f"admits must be a table of S states by m classes, got shape {table.shape}")
+        table.setflags(write=False)
+        self.admits: BoolArray = table
+
+    @classmethod
+    def _trusted(cls, admits: BoolArray) -> Policy:
+        """A table that a solver made itself: no copy, no check."""
+        policy = cls.__new__(cls)
+        admits.setflags(write=False)
+        policy.admits = admits
+        return policy
+
+    @classmethod
+    def trunk_reservation(cls, levels: Sequence[int], capacity: int) -> Policy:
+        """Class i is admitted iff s < levels[i]."""
+        for level in levels:
+            if not 0 <= level <= capacity:
+                raise ValueError(f"control levels must lie between 0 and the capacity {capacity}, got {level}")
+        return cls(np.arange(capacity)[:, None] < np.asarray(levels)[None, :])
+
+    @classmethod
+    def admit_all(cls, capacity: int, classes: int) -> Policy:
+        """Everybody gets in while there is room."""
+        return cls(np.ones((capacity, classes), dtype=np.bool_))
+
+    @property
+    def capacity(self) -> int:
+        """S."""
+        return len(self.admits)
+
+    @property
+    def class_count(self) -> int:
+        """m."""
+        return self.admits.shape[1]
+
+    @cached_property
+    def control_levels(self) -> tuple[int, ...]:
+        """M_i: the first state in which class i is rejected (S if it never is)."""
+        rejects = np.vstack([~self.admits, np.ones((1, self.class_count), dtype=np.bool_)])
+        return tuple(int(level) for level in rejects.argmax(axis=0))
+
+    @cached_property
+    def is_trunk_reservation(self) -> bool:
+        """Whether each class is admitted below its control level and nowhere else."""
+        return bool(np.array_equal(self.admits, np.arange(self.capacity)[:, None] < np.array(self.control_levels)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and np.array_equal(self.admits, other.admits)
+
+    def __hash__(self) -> int:
+        return hash((self.admits.shape, self.admits.tobytes()))
+
+    def picture(self, class_names: Sequence[str] | None = None, *, full: str = "#", empty: str = ".") -> str:
+        """One line a class, one mark a state; of a long queue, each mark stands for a block of states.
+
+        A block that is partly admitted is marked `~`.
+        """
+        names = list(class_names or (f"class {i + 1}" for i in range(self.class_count)))
+        block = -(-self.capacity // PICTURE_WIDTH)
+        lines = []
+        for name, column, level in zip(names, self.admits.T, self.control_levels, strict=True):
+            blocks = [column[start : start + block] for start in range(0, self.capacity, block)]
+            marks = "".join(full if b.all() else "~" if b.any() else empty for b in blocks)
+            note = f"admitted below {level}" if self.is_trunk_reservation else ""
+            lines.append(f"{name:>{max(map(len, names))}}  {marks}  {note}".rstrip())
+        scale = "" if block == 1 else f", {block} states a mark"
+        lines.append(f"{'':>{max(map(len, names))}}  states 0 to {self.capacity - 1}{scale}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.picture()
+
+    def __repr__(self) -> str:
+        kind = "trunk reservation" if self.is_trunk_reservation else "general"
+        return f"<Policy: {kind}, capacity {self.capacity}, control levels {self.control_levels}>"

@@ -1,0 +1,233 @@
+"""The M/M/c/S queue with m classes of jobs, and the birth-death decision model it yields.
+
+Symbols: c = servers, S = capacity, mu = service_rate, lambda_i = arrival_rate, R_i = reward, C_i = holding_cost;
+mu(s) = min(s, c) mu, r_i(s) = R_i - E[C_i(W(s))], with W(s) = 0 for s < c and Erlang(s - c + 1, c mu) above.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import SupportsIndex, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from queueing_ucrl.model.costs import Custom, Free, HoldingCost
+from queueing_ucrl.model.waits import ErlangWaits, FloatArray
+
+IntArray = npt.NDArray[np.int64]
+
+LARGEST_TABLE = 10**8  # entries of a state-by-class table: 800 MB
+RATE_RANGE = 1e100  # largest over smallest positive rate; beyond it products of ratios leave double precision
+
+
+def _whole(value: object, name: str) -> int:
+    try:
+        number = operator.index(cast(SupportsIndex, value))
+    except TypeError:
+        number = -1
+    if isinstance(value, bool) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return number
+
+
+def _positive(value: object, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class JobClass:
+    """Jobs of one kind: how often they come, what they pay, what their waiting costs."""
+
+    name: str
+    arrival_rate: float  # lambda_i, jobs per unit of time
+    reward: float  # R_i, collected at admission
+    holding_cost: HoldingCost = field(default_factory=Free)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"a class's name must be a text that is not empty, got {self.name!r}")
+        object.__setattr__(self, "arrival_rate", _positive(self.arrival_rate, f"class {self.name!r}: arrival_rate"))
+        if isinstance(self.reward, bool) or not math.isfinite(self.reward) or self.reward < 0:
+            raise ValueError(f"class {self.name!r}: reward must be a finite number of at least 0, got {self.reward!r}")
+        object.__setattr__(self, "reward", float(self.reward))
+        if not isinstance(self.holding_cost, HoldingCost):
+            if not callable(self.holding_cost):
+                raise ValueError(f"class {self.name!r}: holding_cost must be a cost such as Linear(0.1) or a function")
+            function = cast(Callable[[float], float], self.holding_cost)
+            object.__setattr__(self, "holding_cost", Custom(function))
+
+
+@dataclass(frozen=True, eq=False)
+class AdmissionModel:
+    """A controlled birth-death chain on 0 .. S: what every solver takes.
+
+    arrival_rates[s, i] and rewards[s, i] for s = 0 .. S - 1 (an arrival in S is blocked), service_rates[s] = mu(s)
+    for s = 0 .. S. The rates may depend on the state: the optimistic model of the paper (Thm 4.3) needs it.
+    """
+
+    arrival_rates: FloatArray
+    rewards: FloatArray
+    service_rates: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("arrival_rates", "rewards", "service_rates"):
+            table = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            if not np.all(np.isfinite(table)):
+                raise ValueError(f"{name} must be finite numbers")
+            object.__setattr__(self, name, table)
+        rates, rewards, service = self.arrival_rates, self.rewards, self.service_rates
+        if rates.ndim != 2 or 0 in rates.shape or rewards.shape != rates.shape:
+            raise ValueError(
+                "arrival_rates and rewards must be tables of the same shape (S states, m classes), "
+                f"got {rates.shape} and {rewards.shape}"
+            )
+        if service.shape != (len(rates) + 1,):
+            raise ValueError(f"service_rates must hold S + 1 = {len(rates) + 1} rates, got shape {service.shape}")
+        if np.any(rates < 0):
+            raise ValueError("arrival_rates must not be negative")
+        if service[0] != 0 or np.any(service[1:] <= 0):
+            raise ValueError("service_rates must be 0 in state 0 and positive above")
+        positive = rates[rates > 0]
+        largest = max(float(service.max()), float(positive.max(initial=0.0)))
+        smallest = min(float(service[1:].min()), float(positive.min(initial=math.inf)))
+        if largest > RATE_RANGE * smallest:
+            raise ValueError(f"rates from {smallest} to {largest} are too far apart for double precision")
+
+    @property
+    def capacity(self) -> int:
+        """S."""
+        return len(self.arrival_rates)
+
+    @property
+    def class_count(self) -> int:
+        """m."""
+        return self.arrival_rates.shape[1]
+
+    @cached_property
+    def reward_scale(self) -> float:
+        """max_i |r_i(0)|: what numerical errors are measured against."""
+        return float(np.abs(self.rewards[0]).max())
+
+    @cached_property
+    def uniformization_rate(self) -> float:
+        """U = max_s Lambda(s) + max_s mu(s)."""
+        return float(self.arrival_rates.sum(axis=1).max() + self.service_rates.max())
+
+
+@dataclass(frozen=True)
+class Queue:
+    """An M/M/c/S queue with first-in-first-out waiting and m classes of jobs."""
+
+    servers: int
+    capacity: int
+    service_rate: float
+    classes: Sequence[JobClass]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "servers", _whole(self.servers, "servers"))
+        object.__setattr__(self, "capacity", _whole(self.capacity, "capacity"))
+        object.__setattr__(self, "service_rate", _positive(self.service_rate, "service_rate"))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if not self.classes:
+            raise ValueError("classes must hold at least one job class")
+        if not all(isinstance(c, JobClass) for c in self.classes):
+            raise TypeError("classes must be JobClass objects")
+        names = [c.name for c in self.classes]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"class names must differ, got {', '.join(map(repr, twice))} more than once")
+        if self.capacity * len(self.classes) > LARGEST_TABLE:
+            raise ValueError(
+                f"capacity x classes must be at most {LARGEST_TABLE}, got {self.capacity} x {len(self.classes)}"
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes' names, in order."""
+        return tuple(c.name for c in self.classes)
+
+    @cached_property
+    def arrival_rates(self) -> FloatArray:
+        """lambda_i."""
+        return np.array([c.arrival_rate for c in self.classes])
+
+    @property
+    def total_arrival_rate(self) -> float:
+        """Lambda = sum_i lambda_i."""
+        return float(self.arrival_rates.sum())
+
+    @cached_property
+    def class_probabilities(self) -> FloatArray:
+        """p_i = lambda_i / Lambda."""
+        return self.arrival_rates / self.arrival_rates.sum()
+
+    @property
+    def load(self) -> float:
+        """Lambda / mu_max: above 1 the queue is overloaded."""
+        return self.total_arrival_rate / self.max_service_rate
+
+    @property
+    def max_service_rate(self) -> float:
+        """mu_max = mu(S) = min(S, c) mu."""
+        return min(self.servers, self.capacity) * self.service_rate
+
+    @property
+    def max_reward(self) -> float:
+        """R_max = max_i R_i."""
+        return max(c.reward for c in self.classes)
+
+    @cached_property
+    def service_rates(self) -> FloatArray:
+        """mu(s) = min(s, c) mu for s = 0 .. S."""
+        return np.minimum(np.arange(self.capacity + 1), self.servers) * self.service_rate
+
+    @cached_property
+    def waits(self) -> ErlangWaits:
+        """The waits of jobs admitted in s = c .. S - 1."""
+        return ErlangWaits(self.servers, self.service_rate, max(0, self.capacity - self.servers))
+
+    @cached_property
+    def mean_waits(self) -> FloatArray:
+        """E[W(s)] for s = 0 .. S - 1."""
+        return np.concatenate([np.zeros(min(self.servers, self.capacity)), self.waits.mean])
+
+    @cached_property
+    def rewards(self) -> FloatArray:
+        """r_i(s) = R_i - E[C_i(W(s))] for s = 0 .. S - 1, one column a class."""
+        table = np.empty((self.capacity, len(self.classes)))
+        for i, job_class in enumerate(self.classes):
+            table[:, i] = job_class.reward
+            try:
+                table[self.servers :, i] -= job_class.holding_cost.expected(self.waits)
+            except ValueError as error:
+                raise ValueError(f"class {job_class.name!r}: {error}") from None
+            if not np.all(np.isfinite(table[:, i])):
+                raise ValueError(f"class {job_class.name!r}: the expected holding cost is too large for a double")
+        return table
+
+    @cached_property
+    def priorities(self) -> IntArray:
+        """In each state the classes by decreasing r_i(s), the first named first among equals."""
+        return np.argsort(-self.rewards, axis=1, kind="stable")
+
+    @cached_property
+    def model(self) -> AdmissionModel:
+        """The queue as a decision model, its rates the same in every state."""
+        rates = np.tile(self.arrival_rates, (self.capacity, 1))
+        return AdmissionModel(rates, self.rewards, self.service_rates)
+
+    def with_arrival_rates(self, rates: Sequence[float]) -> Queue:
+        """The same queue with other arrival rates."""
+        classes = [
+            JobClass(c.name, float(rate), c.reward, c.holding_cost) for c, rate in zip(self.classes, rates, strict=True)
+        ]
+        return Queue(self.servers, self.capacity, self.service_rate, classes)

@@ -1,0 +1,21 @@
+"""What a solver answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.waits import FloatArray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A best policy, its worth, and how it was found."""
+
+    policy: Policy
+    gain: float  # rho, reward per unit of time
+    relative_bias: FloatArray  # g(s) = h(s) - h(s+1), s = 0 .. S - 1
+    stationary: FloatArray  # probability of s = 0 .. S
+    method: str
+    iterations: int
+    seconds: float

@@ -1,0 +1,68 @@
+"""The best trunk reservation policy by trying all control levels: a check, and for teaching.
+
+Class i is admitted iff s < M_i. With rates that do not depend on the state such a policy is optimal among all
+(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.birth_death import stationary_weights
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import AdmissionModel
+from queueing_ucrl.solvers.policy_iteration import TIE
+
+LARGEST_SEARCH = 2_000_000_000  # policies times the work of one: about 20 seconds
+
+
+@compiled
+def _search(arrival_rates, rewards, service_rates, scale):  # type: ignore[no-untyped-def]
+    """The levels of the largest gain; among equals (within TIE) the largest levels."""
+    states, classes = arrival_rates.shape
+    levels = np.zeros(classes, dtype=np.int64)
+    best_levels = levels.copy()
+    best = -np.inf
+    birth = np.zeros(states + 1)
+    reward_rate = np.zeros(states + 1)
+    law = np.empty(states + 1)
+    exponents = np.empty(states + 1, dtype=np.int64)
+    tried = 0
+    while True:
+        for s in range(states):
+            birth[s] = 0.0
+            reward_rate[s] = 0.0
+            for i in range(classes):
+                if s < levels[i]:
+                    birth[s] += arrival_rates[s, i]
+                    reward_rate[s] += arrival_rates[s, i] * rewards[s, i]
+        total, _ = stationary_weights(birth, service_rates, law, exponents)
+        gain = 0.0
+        for s in range(states):
+            gain += law[s] * reward_rate[s]
+        gain /= total
+        tried += 1
+        margin = TIE * max(abs(best), scale) if tried > 1 else 0.0
+        if gain > best + margin or (gain >= best - margin and levels.sum() > best_levels.sum()):
+            best = max(best, gain)
+            best_levels[:] = levels
+        i = 0
+        while i < classes and levels[i] == states:
+            levels[i] = 0
+            i += 1
+        if i == classes:
+            return best_levels, tried
+        levels[i] += 1
+
+
+def trunk_search(model: AdmissionModel) -> tuple[Policy, int]:
+    """The best trunk reservation policy, and how many were tried."""
+    count = (model.capacity + 1) ** model.class_count
+    if count * model.rewards.size > LARGEST_SEARCH:
+        raise ValueError(
+            f"trunk-search would try {count} policies of {model.capacity} states: too many, use pi-b for this queue"
+        )
+    rate_scale = model.reward_scale * float(model.arrival_rates.sum(axis=1).max())
+    levels, tried = _search(model.arrival_rates, model.rewards, model.service_rates, rate_scale)
+    return Policy.trunk_reservation([int(level) for level in levels], model.capacity), tried

@@ -1,0 +1,215 @@
+r"""Value iteration (Alg. 2) on the uniformized chain, and value iteration with action elimination.
+
+One sweep, O(mS) because the chain only moves to neighbours, with U = max Lambda + max mu and d(s) = u(s) - u(s+1):
+
+    u'(s) = u(s) + (1/U) [ sum_i lambda_i(s) (r_i(s) - d(s))^+ + mu(s) d(s-1) ].
+
+U min(u' - u) <= rho* <= U max(u' - u), and both ends close in; the span stop at eps / U gives a policy within eps.
+
+Action elimination goes on until a best policy is proved. For a given rho the optimality equation
+rho = sum_i lambda_i(s) (r_i(s) - g(s))^+ + mu(s) g(s-1) can be solved for g upward from state 0 and downward from
+state S. Upward g(s) falls as rho grows, downward it rises, so the bounds on rho* bound g*(s) from both sides in both
+directions; class i is settled in s once r_i(s) lies outside these bounds (Puterman, 8.5.6, gives the idea; the
+birth-death chain makes the bounds this tight).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import AdmissionModel
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.solvers.policy_iteration import TIE
+
+SWEEP_WORK = 50_000_000  # state updates between two returns to Python, so that Ctrl-C is heard
+UNSETTLED, ADMIT, REJECT = 0, 1, 2
+
+
+@compiled
+def _sweep(u, fresh, arrival_rates, rewards, service_rates, settled, uniformization):  # type: ignore[no-untyped-def]
+    """One sweep from u to fresh, minus fresh(0) so that values stay small; (min, max) of the change. O(mS)."""
+    states, classes = arrival_rates.shape
+    lowest = np.inf
+    highest = -np.inf
+    for s in range(states + 1):
+        change = service_rates[s] * (u[s - 1] - u[s]) if s > 0 else 0.0
+        if s < states:
+            d = u[s] - u[s + 1]
+            for i in range(classes):
+                gained = rewards[s, i] - d
+                mark = settled[s, i]
+                if mark == ADMIT or (mark == UNSETTLED and gained > 0.0):
+                    change += arrival_rates[s, i] * gained
+        change /= uniformization
+        fresh[s] = u[s] + change
+        lowest = min(lowest, change)
+        highest = max(highest, change)
+    offset = fresh[0]
+    for s in range(states + 1):
+        fresh[s] -= offset
+    return lowest, highest
+
+
+@compiled
+def _sweeps(u, arrival_rates, rewards, service_rates, settled, uniformization, target, limit):  # type: ignore[no-untyped-def]
+    """Sweep until the span is below `target` or `limit` sweeps are done; (sweeps, min, max, largest |u|)."""
+    fresh = np.empty_like(u)
+    done = 0
+    lowest = -np.inf
+    highest = np.inf
+    while done < limit and highest - lowest >= target:
+        lowest, highest = _sweep(u, fresh, arrival_rates, rewards, service_rates, settled, uniformization)
+        u[:] = fresh
+        done += 1
+    return done, lowest, highest, np.abs(u).max()
+
+
+@compiled
+def _inverse_gain(arrival_rates, rewards, order, s, target):  # type: ignore[no-untyped-def]
+    """The g with sum_i lambda_i(s) (r_i(s) - g)^+ = target; inf if target <= 0 (every large enough g does). O(m)."""
+    if target <= 0.0:
+        return np.inf
+    rate = 0.0
+    earned = 0.0
+    for j in range(order.shape[1]):
+        i = order[s, j]
+        rate += arrival_rates[s, i]
+        earned += arrival_rates[s, i] * rewards[s, i]
+        if rate > 0.0:
+            g = (earned - target) / rate
+            if j + 1 == order.shape[1] or g >= rewards[s, order[s, j + 1]]:
+                return g
+    return -np.inf
+
+
+@compiled
+def _bounds_on_bias(low, high, arrival_rates, rewards, service_rates, order, lower, upper):  # type: ignore[no-untyped-def]
+    """Bounds on g*(s) from low <= rho* <= high, upward and downward, the tighter of the two. O(mS)."""
+    states, classes = arrival_rates.shape
+    below = 0.0  # the upward solution at `high`: a lower bound
+    above = 0.0  # at `low`: an upper bound
+    for s in range(states):
+        below = _inverse_gain(arrival_rates, rewards, order, s, high - service_rates[s] * below)
+        above = _inverse_gain(arrival_rates, rewards, order, s, low - service_rates[s] * above)
+        lower[s] = below
+        upper[s] = above
+        if not np.isfinite(below) or not np.isfinite(above):
+            for q in range(s, states):
+                lower[q] = -np.inf if q > s or not np.isfinite(below) else below
+                upper[q] = np.inf
+            break
+    below = low / service_rates[states]
+    above = high / service_rates[states]
+    for s in range(states - 1, -1, -1):
+        lower[s] = max(lower[s], below)
+        upper[s] = min(upper[s], above)
+        gain_below = 0.0
+        gain_above = 0.0
+        for i in range(classes):
+            gain_below += arrival_rates[s, i] * max(rewards[s, i] - below, 0.0)
+            gain_above += arrival_rates[s, i] * max(rewards[s, i] - above, 0.0)
+        if s > 0:
+            below = (low - gain_below) / service_rates[s]
+            above = (high - gain_above) / service_rates[s]
+
+
+@compiled
+def _settle(rewards, lower, upper, scale, settled):  # type: ignore[no-untyped-def]
+    """Settle the classes whose reward lies outside the bounds, and ties within TIE (admitted). How many are left."""
+    states, classes = rewards.shape
+    left = 0
+    for s in range(states):
+        allowance = TIE * max(abs(lower[s]), scale)
+        for i in range(classes):
+            r = rewards[s, i]
+            if r >= upper[s]:
+                settled[s, i] = ADMIT
+            elif r < lower[s] - allowance:
+                settled[s, i] = REJECT
+            elif upper[s] - lower[s] <= allowance:
+                settled[s, i] = ADMIT  # a tie as far as double precision can tell
+            elif settled[s, i] == UNSETTLED:
+                left += 1
+    return left
+
+
+def _first_values(model: AdmissionModel, start: Policy | None) -> FloatArray:
+    """u_0(s) = - sum_{x<s} g(x), g from evaluating the start under this model's rates; 0 without a start."""
+    values = np.zeros(model.capacity + 1)
+    if start is not None:
+        warm = -np.cumsum(evaluate(model, start).relative_bias)
+        if np.all(np.isfinite(warm)):
+            values[1:] = warm
+    return values
+
+
+def _greedy(model: AdmissionModel, values: FloatArray) -> Policy:
+    return Policy._trusted(model.rewards >= (values[:-1] - values[1:])[:, None])
+
+
+def _stalled(span: float, target: float, largest: float, uniformization: float) -> None:
+    floor = 4.0 * np.finfo(float).eps * largest
+    if target <= span <= floor:
+        raise SolverError(
+            f"value iteration cannot reach epsilon = {target * uniformization:.3g}: at this size rounding alone "
+            f"moves the values by {floor * uniformization:.3g}; ask for a larger epsilon, or use pi-b"
+        )
+
+
+def value_iteration(
+    model: AdmissionModel, start: Policy | None, *, epsilon: float, uniformization: float | None
+) -> tuple[Policy, int]:
+    """A policy whose gain is within epsilon of the best, and the sweeps it took."""
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"epsilon must be a positive number, got {epsilon}")
+    rate = model.uniformization_rate if uniformization is None else uniformization
+    if not rate >= model.uniformization_rate * (1 - 1e-12):
+        raise ValueError(f"uniformization must be at least {model.uniformization_rate}, got {uniformization}")
+    values = _first_values(model, start)
+    settled = np.zeros(model.rewards.shape, dtype=np.int8)
+    limit = max(1, SWEEP_WORK // model.rewards.size)
+    sweeps = 0
+    while True:
+        done, lowest, highest, largest = _sweeps(
+            values, model.arrival_rates, model.rewards, model.service_rates, settled, rate, epsilon / rate, limit
+        )
+        sweeps += done
+        if highest - lowest < epsilon / rate:
+            return _greedy(model, values), sweeps
+        _stalled(highest - lowest, epsilon / rate, largest, rate)
+
+
+def value_iteration_with_elimination(
+    model: AdmissionModel, start: Policy | None, *, uniformization: float | None
+) -> tuple[Policy, int]:
+    """A proved best policy (ties admitted), and the sweeps it took."""
+    rate = model.uniformization_rate if uniformization is None else uniformization
+    values = _first_values(model, start)
+    settled = np.zeros(model.rewards.shape, dtype=np.int8)
+    order = np.argsort(-model.rewards, axis=1, kind="stable")
+    lower, upper = np.empty(model.capacity), np.empty(model.capacity)
+    limit = max(1, SWEEP_WORK // model.rewards.size)
+    sweeps, batch = 0, 4
+    while True:
+        done, lowest, highest, largest = _sweeps(
+            values, model.arrival_rates, model.rewards, model.service_rates, settled, rate, 0.0, min(batch, limit)
+        )
+        sweeps += done
+        batch = max(4, sweeps // 4)
+        rounding = 2.0 * np.finfo(float).eps * largest
+        _bounds_on_bias(
+            rate * (lowest - rounding), rate * (highest + rounding), model.arrival_rates, model.rewards,
+            model.service_rates, order, lower, upper,
+        )  # fmt: skip
+        if _settle(model.rewards, lower, upper, model.reward_scale, settled) == 0:
+            return Policy._trusted(settled == ADMIT), sweeps
+        if highest - lowest <= rounding:
+            raise SolverError(
+                "value iteration settled at the limit of double precision before every action was proved; use pi-b"
+            )
