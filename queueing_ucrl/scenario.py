@@ -6,87 +6,103 @@ All mistakes of a file are told at once, each with its place, the value found an
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from queueing_ucrl.errors import ScenarioError
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
-from queueing_ucrl.model.queue import JobClass, Queue
+from queueing_ucrl.model.queue import LARGEST_TABLE, JobClass, Queue
 
 LARGEST_FILE = 1_000_000  # bytes
 SHOWN_VALUE = 60  # characters of a wrong value that are repeated to its author
+SHOWN_MISTAKES = 50
+
+Place = tuple[int | str, ...]  # ("class", 1, "holding_cost", "linear", "rate"), as pydantic gives it
+Mistake = tuple[Place, str]
+
+
+def _one_line(text: str) -> str:
+    """What is printed to a terminal must not steer it, nor break a table."""
+    if not text.isprintable() or text != text.strip():
+        raise ValueError("must be one line of printable characters, with no space around it")
+    return text
+
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Name = Annotated[str, Field(min_length=1, max_length=100)]
+Count = Annotated[int, Field(ge=1, le=LARGEST_TABLE)]
+Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_one_line)]
+Title = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
+Point = Annotated[list[NotNegative], Field(min_length=2, max_length=2)]
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Free(_Section):
-    kind: Literal["free"]
+class _Cost(_Section):
+    makes: ClassVar[Callable[..., HoldingCost]]
 
     def cost(self) -> HoldingCost:
-        return Free()
+        return type(self).makes(**self.model_dump(exclude={"kind"}))
+
+    @model_validator(mode="after")
+    def _is_a_cost(self) -> _Cost:
+        self.cost()
+        return self
 
 
-class _Linear(_Section):
+class _Free(_Cost):
+    makes = Free
+    kind: Literal["free"]
+
+
+class _Linear(_Cost):
+    makes = Linear
     kind: Literal["linear"]
     rate: NotNegative
 
-    def cost(self) -> HoldingCost:
-        return Linear(self.rate)
 
-
-class _Power(_Section):
+class _Power(_Cost):
+    makes = Power
     kind: Literal["power"]
     coefficient: NotNegative
     exponent: Positive
 
-    def cost(self) -> HoldingCost:
-        return Power(self.coefficient, self.exponent)
 
-
-class _Saturating(_Section):
+class _Saturating(_Cost):
+    makes = Saturating
     kind: Literal["saturating"]
     ceiling: NotNegative
     rate: Positive
 
-    def cost(self) -> HoldingCost:
-        return Saturating(self.ceiling, self.rate)
 
-
-class _Deadline(_Section):
+class _Deadline(_Cost):
+    makes = Deadline
     kind: Literal["deadline"]
     penalty: NotNegative
     due: NotNegative
 
-    def cost(self) -> HoldingCost:
-        return Deadline(self.penalty, self.due)
 
-
-class _PiecewiseLinear(_Section):
+class _PiecewiseLinear(_Cost):
+    makes = PiecewiseLinear
     kind: Literal["piecewise-linear"]
-    points: Annotated[list[Annotated[list[NotNegative], Field(min_length=2, max_length=2)]], Field(min_length=1)]
-
-    def cost(self) -> HoldingCost:
-        return PiecewiseLinear([(t, c) for t, c in self.points])
-
-
-_Cost = Annotated[_Free | _Linear | _Power | _Saturating | _Deadline | _PiecewiseLinear, Field(discriminator="kind")]
+    points: Annotated[list[Point], Field(min_length=1)]
 
 
 class _Class(_Section):
     name: Name
     arrival_rate: Positive
     reward: NotNegative
-    holding_cost: _Cost = _Free(kind="free")
+    holding_cost: Annotated[
+        _Free | _Linear | _Power | _Saturating | _Deadline | _PiecewiseLinear, Field(discriminator="kind")
+    ] = _Free(kind="free")
 
 
 class _Queue(_Section):
@@ -96,9 +112,16 @@ class _Queue(_Section):
 
 
 class _File(_Section):
-    title: str = ""
+    title: Title = ""
     queue: _Queue
     classes: Annotated[list[_Class], Field(alias="class", min_length=1)]
+
+
+_COSTS: dict[str, type[_Section]] = {
+    "free": _Free, "linear": _Linear, "power": _Power, "saturating": _Saturating, "deadline": _Deadline,
+    "piecewise-linear": _PiecewiseLinear,
+}  # fmt: skip
+_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, **_COSTS}
 
 
 @dataclass(frozen=True)
@@ -116,27 +139,34 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise ScenarioError(f"{path}: no such file; name a TOML file such as scenarios/quickstart.toml") from None
+        near = _nearest(path.name, [p.name for p in path.parent.glob("*.toml")])
+        raise ScenarioError(
+            f"{path}: no such file" + (f"; did you mean {path.parent / near}?" if near else "")
+        ) from None
     except IsADirectoryError:
-        raise ScenarioError(f"{path}: is a directory; name a scenario file in it") from None
+        raise ScenarioError(f"{path}: is a folder; name a scenario file (TOML) in it") from None
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror})") from None
     if len(content) > LARGEST_FILE:
         raise ScenarioError(f"{path}: larger than {LARGEST_FILE // 1_000_000} MB, too large for a scenario file")
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: not a text file (byte {error.start} is not UTF-8); a scenario is TOML") from None
-    try:
+        text = content.decode("utf-8-sig")
         return tomllib.loads(text), text
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: byte {error.start} is not UTF-8; a scenario is a TOML text file") from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{path}: not valid TOML: {error}") from None
-    except (RecursionError, ValueError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ScenarioError(f"{path}: not valid TOML: {reason}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: not valid TOML: nested too deeply") from None
+    except ValueError:  # Python reads no decimal number of more than 4300 digits
+        raise ScenarioError(f"{path}: not valid TOML: a number has thousands of digits") from None
 
 
-def _line(text: str, place: tuple[int | str, ...]) -> int | None:
+def _nearest(word: str, known: list[str]) -> str:
+    return next(iter(get_close_matches(word, known, n=1)), "")
+
+
+def _line(text: str, place: Place) -> int | None:
     """The line of a key in a plainly laid out file; None where it cannot be told."""
     names = [p for p in place if isinstance(p, str)]
     if not names:
@@ -150,74 +180,116 @@ def _line(text: str, place: tuple[int | str, ...]) -> int | None:
             seen += table == names[0]
             in_table = table == names[0] and seen == number
             header = count if in_table else header
-        elif in_table and stripped.split("=")[0].strip() == names[min(1, len(names) - 1)]:
+        elif in_table and stripped.split("=")[0].split(".")[0].strip() == names[min(1, len(names) - 1)]:
             return count
     return header
 
 
-def _place(place: tuple[int | str, ...]) -> str:
+def _path_of_keys(place: Place) -> str:
     """("class", 1, "holding_cost", "linear", "rate") -> class[2].holding_cost.rate: counted from 1, kinds left out."""
-    kinds = {"free", "linear", "power", "saturating", "deadline", "piecewise-linear"}
     words = ""
     for k, part in enumerate(place):
         if isinstance(part, int):
             words += f"[{part + 1}]"
-        elif not (part in kinds and k > 0 and place[k - 1] == "holding_cost"):
-            words += f".{part}" if words else part
-    return words
+        elif not (part in _COSTS and k > 0 and place[k - 1] == "holding_cost"):
+            key = part if part.replace("_", "").replace("-", "").isalnum() else repr(part)
+            words += f".{_shortened(key)}" if words else _shortened(key)
+    return words or "the file"
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= SHOWN_VALUE else words[:SHOWN_VALUE] + " ..."
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        return _shortened(repr(value) if isinstance(value, str) else str(value))
+    except (ValueError, RecursionError):  # a number of thousands of digits, tables in tables in tables
+        return "(too large to show)"
+
+
+def _unknown(place: Place) -> str:
+    """An unknown key: the nearest known one, or all that are known there."""
+    parent = next((p for p in reversed(place[:-1]) if p in _SECTIONS), "")
+    known = [field.alias or name for name, field in _SECTIONS[str(parent)].model_fields.items()]
+    near = _nearest(str(place[-1]), known)
+    return "is not a known key; " + (f"did you mean {near}?" if near else f"known here: {', '.join(known)}")
 
 
 def _remedy(error: Any) -> str:
     """What would be right, in words."""
-    kind, context = error["type"], error.get("ctx", {})
-    simple = {
-        "missing": "is missing",
-        "extra_forbidden": "is not a known key",
+    kind, context, place = error["type"], error.get("ctx", {}), error["loc"]
+    if kind == "extra_forbidden":
+        return _unknown(place)
+    if kind == "float_type" and type(error["input"]) is int:
+        return "is too large for a number"
+    if place and place[-1] == "class":
+        return "must be tables, each with the heading [[class]], at least one"
+    if len(place) > 1 and place[-2] == "points":
+        return "must be a pair [wait, cost]"
+    words = {
         "greater_than": "must be positive",
+        "greater_than_equal": "must be at least {ge:g}",
+        "less_than_equal": "must be at most {le}",
         "finite_number": "must be a finite number",
         "float_type": "must be a number",
         "int_type": "must be a whole number",
         "string_type": "must be a text in quotes",
-        "bool_type": "must be true or false",
-        "list_type": "must be a list",
         "string_too_short": "must not be empty",
-        "union_tag_not_found": "needs a kind: free, linear, power, saturating, deadline or piecewise-linear",
-        "union_tag_invalid": "must have the kind free, linear, power, saturating, deadline or piecewise-linear",
-    }
-    if kind in simple:
-        return simple[kind]
-    if kind == "greater_than_equal":
-        return f"must be at least {context['ge']}"
-    if kind == "too_short":
-        return f"needs at least {context['min_length']} of them"
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return "must be a table"
-    return str(error["msg"]).removeprefix("Value error, ")
+        "string_too_long": "must have at most {max_length} characters",
+        "list_type": "must be a list",
+        "too_short": "must not be empty",
+        "model_type": "must be a table",
+        "model_attributes_type": 'must be a table such as {{ kind = "linear", rate = 0.1 }}',
+        "union_tag_not_found": f"needs a kind: {', '.join(_COSTS)}",
+        "union_tag_invalid": f"must be one of {', '.join(_COSTS)}",
+    }.get(kind, "{error}" if "error" in context else error["msg"])
+    return words.format(**context)
 
 
-def explain(path: Path, text: str, error: ValidationError) -> ScenarioError:
-    """All mistakes of a file in one message, a line each."""
-    lines = []
+def _unreadable(error: ValidationError) -> Iterator[Mistake]:
+    """What pydantic found."""
     for item in error.errors():
-        place = item["loc"]
+        kind, place, value = item["type"], item["loc"], item["input"]
+        if kind == "union_tag_invalid":
+            place, value = (*place, "kind"), value["kind"]
+        keys = _path_of_keys(place)
+        if kind == "missing":
+            remedy = {"queue": "; add a table [queue]", "class": "; add a table [[class]] for each class of jobs"}
+            yield place, f"{keys} is missing{remedy.get(keys, '')}"
+        elif kind == "value_error" and isinstance(value, dict):  # numbers that do not fit together
+            yield place, f"{keys}: {_remedy(item)}"
+        else:
+            yield place, f"{keys} = {_shown(value)} {_remedy(item)}"
+
+
+def _same_names(tables: dict[str, Any]) -> Iterator[Mistake]:
+    """Classes that share a name; looked for in the raw tables, so that it is told along with all else."""
+    classes = tables.get("class")
+    seen: dict[str, int] = {}
+    for k, table in enumerate(classes if isinstance(classes, list) else []):
+        name = table.get("name") if isinstance(table, dict) else None
+        if isinstance(name, str) and seen.setdefault(name, k) < k:
+            message = f"class[{k + 1}].name = {_shown(name)} is also the name of class[{seen[name] + 1}]"
+            yield ("class", k, "name"), f"{message}; names must differ"
+
+
+def _told(path: Path, text: str, mistakes: list[Mistake]) -> Iterator[str]:
+    """A line each, with the file and, where it can be told, the line; of a hopeless file only the first."""
+    for place, message in mistakes[:SHOWN_MISTAKES]:
         line = _line(text, place)
-        value = "" if item["type"] in ("missing", "model_type") else _shown(item["input"])
-        where = f"{path}:{line}" if line else str(path)
-        lines.append(f"{where}: {_place(place) or 'the file'}{value} {_remedy(item)}")
-    return ScenarioError("\n".join(lines))
-
-
-def _shown(value: object) -> str:
-    words = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else repr(value)
-    if isinstance(value, bool):
-        words = str(value).lower()
-    return f" = {words if len(words) <= SHOWN_VALUE else words[:SHOWN_VALUE] + ' ...'}"
+        yield f"{path}:{line}: {message}" if line else f"{path}: {message}"
+    if len(mistakes) > SHOWN_MISTAKES:
+        yield f"{path}: and {len(mistakes) - SHOWN_MISTAKES} more mistakes"
 
 
 def _queue(file: _File) -> Queue:
     classes = [JobClass(c.name, c.arrival_rate, c.reward, c.holding_cost.cost()) for c in file.classes]
     queue = Queue(file.queue.servers, file.queue.capacity, file.queue.service_rate, classes)
-    _ = queue.model  # expected costs that overflow, rates too far apart: told now, with the file's name
+    with np.errstate(over="ignore"):
+        _ = queue.model  # expected costs that overflow, rates too far apart: told now, with the file's name
     return queue
 
 
@@ -225,12 +297,13 @@ def load_scenario(path: str | Path) -> Scenario:
     """Read and check a scenario file; every mistake is told at once in a `ScenarioError`."""
     path = Path(path)
     tables, text = read_toml(path)
+    mistakes = list(_same_names(tables))
     try:
         file = _File.model_validate(tables)
+        if not mistakes:
+            return Scenario(file.title or path.stem, _queue(file), path)
     except ValidationError as error:
-        raise explain(path, text, error) from None
-    try:
-        queue = _queue(file)
+        mistakes = [*_unreadable(error), *mistakes]
     except (ValueError, OverflowError) as error:
-        raise ScenarioError(f"{path}: {error}") from None
-    return Scenario(file.title or path.stem, queue, path)
+        mistakes = [((), line) for line in str(error).splitlines()]
+    raise ScenarioError("\n".join(_told(path, text, mistakes)))

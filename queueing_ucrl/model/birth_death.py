@@ -96,11 +96,35 @@ def stationary_weights(birth, death, law, exponents):  # type: ignore[no-untyped
 
 
 @compiled
+def _rescaled(flow, exponent):  # type: ignore[no-untyped-def]
+    """The same flow * 2^(500 exponent), exponent >= 0, with |flow| within 2^500 and above 1 once it is scaled."""
+    if abs(flow) > _HUGE:
+        return flow * _TINY, exponent + 1
+    if exponent > 0 and abs(flow) < 1.0:  # 0 where nobody is admitted: nothing is carried on
+        return flow * _HUGE, exponent - 1 if flow != 0.0 else 0
+    return flow, exponent
+
+
+@compiled
+def _scaled_step(drift, flow, exponent, rate):  # type: ignore[no-untyped-def]
+    """g = (drift + flow * 2^(500 exponent)) / rate: without the power, and as a double (inf beyond its range)."""
+    if exponent == 0:
+        g = (drift + flow) / rate
+        return g, g
+    g = ((drift * _TINY if exponent == 1 else 0.0) + flow) / rate
+    value = g
+    for _ in range(exponent):
+        value *= _HUGE
+    return g, value
+
+
+@compiled
 def evaluate_chain(birth, death, reward_rate, law, exponents, bias):  # type: ignore[no-untyped-def]
     """Fill `law` and `bias`, return the gain: the two-sided scheme. O(S).
 
     The gain is kept as a + d with a = R(mode), and (R(s) - a) - d stands for R(s) - rho: where the chain lives
-    R(s) is near rho, and rounding rho first would lose the digits of the difference.
+    R(s) is near rho, and rounding rho first would lose the digits of the difference. Behind a deep valley of the law
+    g leaves the range of a double and comes back: what is carried from state to state is scaled by powers of two.
     """
     states = birth.size
     total, mode = stationary_weights(birth, death, law, exponents)
@@ -119,13 +143,15 @@ def evaluate_chain(birth, death, reward_rate, law, exponents, bias):  # type: ig
             median = s
             break
     flow = 0.0  # mu(s) g(s-1)
+    exponent = 0
     for s in range(median):
-        bias[s] = ((reward_rate[s] - anchor) - excess + flow) / birth[s]
-        flow = death[s + 1] * bias[s]
+        g, bias[s] = _scaled_step((reward_rate[s] - anchor) - excess, flow, exponent, birth[s])
+        flow, exponent = _rescaled(death[s + 1] * g, exponent)
     flow = 0.0  # Lambda(s) g(s)
+    exponent = 0
     for s in range(states - 1, median, -1):
-        bias[s - 1] = (excess - (reward_rate[s] - anchor) + flow) / death[s]
-        flow = birth[s - 1] * bias[s - 1] if birth[s - 1] > 0.0 else 0.0
+        g, bias[s - 1] = _scaled_step(excess - (reward_rate[s] - anchor), flow, exponent, death[s])
+        flow, exponent = _rescaled(birth[s - 1] * g, exponent)
     for s in range(states):
         law[s] /= total
     return anchor + excess

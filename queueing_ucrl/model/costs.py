@@ -183,7 +183,13 @@ class Custom(HoldingCost):
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         t = np.asarray(wait, dtype=float)
-        return np.array([float(self.function(float(x))) for x in t.ravel()]).reshape(t.shape)
+        return np.array([self._at(float(x)) for x in t.ravel()]).reshape(t.shape)
+
+    def _at(self, wait: float) -> float:
+        try:
+            return float(self.function(wait))
+        except OverflowError:  # math.exp beyond 709: infinite, as numpy would have it
+            return math.inf
 
     def expected(self, waits: ErlangWaits) -> FloatArray:
         def values(t: FloatArray) -> FloatArray:

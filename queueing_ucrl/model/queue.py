@@ -204,14 +204,20 @@ class Queue:
     def rewards(self) -> FloatArray:
         """r_i(s) = R_i - E[C_i(W(s))] for s = 0 .. S - 1, one column a class."""
         table = np.empty((self.capacity, len(self.classes)))
+        problems = []
         for i, job_class in enumerate(self.classes):
             table[:, i] = job_class.reward
             try:
-                table[self.servers :, i] -= job_class.holding_cost.expected(self.waits)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    table[self.servers :, i] -= job_class.holding_cost.expected(self.waits)
+                if not np.all(np.isfinite(table[:, i])):
+                    raise OverflowError
             except ValueError as error:
-                raise ValueError(f"class {job_class.name!r}: {error}") from None
-            if not np.all(np.isfinite(table[:, i])):
-                raise ValueError(f"class {job_class.name!r}: the expected holding cost is too large for a double")
+                problems.append(f"class {job_class.name!r}: {error}")
+            except OverflowError:
+                problems.append(f"class {job_class.name!r}: the expected holding cost is too large for a double")
+        if problems:
+            raise ValueError("\n".join(problems))
         return table
 
     @cached_property

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from queueing_ucrl.model.performance import Performance, performance
+from queueing_ucrl.model.policy import BoolArray
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solution import Solution
+
+PICTURE_WIDTH = 50  # leaves room for a name and the states in 80 columns
+TICKS = 10  # marks from one number on the axis to the next
 
 
 def _number(value: float) -> float | None:
@@ -20,18 +25,27 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _intervals(admits: BoolArray) -> list[list[int]]:
+    """The states in which a class is admitted, as [first, last] pairs."""
+    edges = np.flatnonzero(np.diff(admits, prepend=False, append=False))
+    return [[int(first), int(end) - 1] for first, end in edges.reshape(-1, 2)]
+
+
 def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
-    """A solved scenario as plain data."""
-    queue, measures = scenario.queue, performance(scenario.queue, solution.policy)
+    """A solved scenario as plain data; the keys are explained in `queueing-ucrl solve --help`."""
+    queue, policy = scenario.queue, solution.policy
+    measures = performance(queue, policy)
     classes = [
         {
-            "name": name,
-            "control_level": level,
+            "name": job_class.name,
+            "arrival_rate": job_class.arrival_rate,
+            "control_level": policy.control_levels[i],
+            "admitted_states": _intervals(policy.admits[:, i]),
             "admission_probability": float(measures.admission[i]),
             "rejection_probability": float(measures.rejection[i]),
             "mean_wait": _number(float(measures.mean_wait[i])),
         }
-        for i, (name, level) in enumerate(zip(queue.class_names, solution.policy.control_levels, strict=True))
+        for i, job_class in enumerate(queue.classes)
     ]
     return {
         "title": scenario.title,
@@ -40,7 +54,7 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
         "service_rate": queue.service_rate,
         "load": queue.load,
         "gain": solution.gain,
-        "trunk_reservation": solution.policy.is_trunk_reservation,
+        "trunk_reservation": policy.is_trunk_reservation,
         "classes": classes,
         "blocking_probability": measures.blocking,
         "utilisation": measures.utilisation,
@@ -53,40 +67,78 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
     }
 
 
-def _class_table(queue: Queue, solution: Solution, measures: Performance) -> Table:
+def plain_table(*headings: str, text: tuple[str, ...] = ()) -> Table:
+    """A table without lines: columns of text to the left, folded rather than cut; numbers to the right."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("class", no_wrap=True)
-    for heading in ("arrivals per time", "admitted below", "admitted", "rejected", "mean wait"):
-        table.add_column(heading, justify="right")
+    for heading in headings:
+        if heading in text:
+            table.add_column(heading, overflow="fold")
+        else:
+            table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.4g}%"
+
+
+def _class_table(queue: Queue, solution: Solution, measures: Performance) -> Table:
+    table = plain_table(
+        "class", "arrival rate", "control level", "admitted", "rejected", "mean wait", text=("class",)
+    )  # fmt: skip
     for i, job_class in enumerate(queue.classes):
         wait = measures.mean_wait[i]
         table.add_row(
             escape(job_class.name),
-            f"{job_class.arrival_rate:g}",
+            f"{job_class.arrival_rate:.4g}",
             str(solution.policy.control_levels[i]),
-            f"{measures.admission[i]:.2%}",
-            f"{measures.rejection[i]:.2%}",
-            f"{wait:.4g}" if math.isfinite(wait) else "none admitted",
+            _percent(measures.admission[i]),
+            _percent(measures.rejection[i]),
+            f"{wait:.4g}" if math.isfinite(wait) else "-",
         )
+    return table
+
+
+def _picture(queue: Queue, admits: BoolArray) -> Table:
+    """One line a class, one mark a state; of a long queue each mark is a block of states."""
+    block = -(-queue.capacity // PICTURE_WIDTH)
+    starts = range(0, queue.capacity, block)
+    axis = "".join(f"{start:<{TICKS}}" for start in starts[::TICKS])
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("", axis.rstrip(), "admitted in")
+    for i, name in enumerate(queue.class_names):
+        blocks = [admits[start : start + block, i] for start in starts]
+        marks = "".join("#" if b.all() else "~" if b.any() else "." for b in blocks)
+        spans = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(admits[:, i]))
+        table.add_row(escape(name), marks, spans or "none")
     return table
 
 
 def print_solution(console: Console, scenario: Scenario, solution: Solution) -> None:
     """The best policy of a scenario, for a person."""
     queue, measures = scenario.queue, performance(scenario.queue, solution.policy)
-    console.print(f"[bold]{escape(scenario.title)}[/bold]")
+    console.print(escape(scenario.title), style="bold")
     console.print(
-        f"{queue.servers} servers, room for {queue.capacity}, service rate {queue.service_rate:g}, "
+        f"servers {queue.servers}, capacity {queue.capacity}, service rate {queue.service_rate:.6g}, "
         f"load {queue.load:.3g}\n"
     )
     console.print(f"gain {solution.gain:.10g} reward per unit of time, the best that any policy can earn\n")
     console.print(_class_table(queue, solution, measures))
-    console.print("\n[bold]who is let in[/bold], by number in the system (# yes, . no)")
-    console.print(solution.policy.picture(queue.class_names), markup=False, highlight=False, soft_wrap=True)
+    console.print("\n[bold]who is let in[/bold], by the number of jobs in the system (# yes, . no, ~ in part)")
+    console.print(_picture(queue, solution.policy.admits))
+    console.print()
+    for words, value in (
+        ("blocked by a full system", _percent(measures.blocking)),
+        ("utilisation of the servers", _percent(measures.utilisation)),
+        ("mean number in the system", f"{measures.mean_in_system:.4g}"),
+        ("mean number waiting", f"{measures.mean_waiting:.4g}"),
+        ("admitted per unit of time", f"{measures.throughput:.4g}"),
+    ):
+        console.print(f"{words:<28}{value:>9}")
     console.print(
-        f"\nblocked by a full system {measures.blocking:.3g}, utilisation {measures.utilisation:.2%}, "
-        f"in the system {measures.mean_in_system:.4g}, waiting {measures.mean_waiting:.4g} on average"
-    )
-    console.print(
-        f"found by {solution.method} in {solution.iterations} iterations, {1e3 * solution.seconds:.3g} ms", style="dim"
+        f"\nfound by {solution.method} in {solution.iterations} iterations, {1e3 * solution.seconds:.3g} ms",
+        style="dim",
     )

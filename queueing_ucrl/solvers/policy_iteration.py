@@ -31,8 +31,8 @@ def improve(admits, rewards, bias, scale, admit_ties, better):  # type: ignore[n
         allowance = TIE * max(abs(g), scale)
         for i in range(classes):
             r = rewards[s, i]
-            if g == np.inf:
-                choice = False
+            if np.isinf(g):
+                choice = g < 0.0
             elif r >= g + allowance:
                 choice = True
             elif r >= g - allowance:

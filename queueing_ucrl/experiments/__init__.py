@@ -1,0 +1,1 @@
+"""Studies: regret accounting, replications, checkpoints."""

@@ -1,0 +1,146 @@
+"""The interface between a queue and whoever controls it.
+
+A controller is a description (its options); `begin` opens a session, which lives for one run. A session answers two
+questions, the admission table now and when to be asked again, and at each review gets a `Tally` of what was seen since
+the last one. It sees what an operator sees, never the true arrival rates.
+
+To write a controller, subclass `Controller` (or give any object a `begin` method) and return a session with `first()`
+and `review(tally)`. A session with a method `decide(job_class, in_system, now)` is asked at every arrival instead of
+its table; such a controller says `decides_each_arrival = True` and runs in the SimPy world only.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import IntArray, Queue
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.solvers.service import SolveRequest
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the operator knows: everything about the queue but how often jobs come."""
+
+    servers: int
+    capacity: int
+    service_rate: float
+    class_names: tuple[str, ...]
+    rewards: FloatArray  # r_i(s), S rows, m columns
+    service_rates: FloatArray  # mu(s), s = 0 .. S
+    max_reward: float  # R_max
+    truth: Queue | None = None  # only for controllers that say `knows_truth`
+
+    @classmethod
+    def of(cls, queue: Queue, *, truth: bool = False) -> Knowledge:
+        """What the operator of `queue` knows."""
+        return cls(
+            queue.servers, queue.capacity, queue.service_rate, queue.class_names, queue.rewards, queue.service_rates,
+            queue.max_reward, queue if truth else None,
+        )  # fmt: skip
+
+    @property
+    def class_count(self) -> int:
+        """m."""
+        return len(self.class_names)
+
+    @property
+    def max_service_rate(self) -> float:
+        """mu_max = mu(S)."""
+        return float(self.service_rates[-1])
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What was seen since the last review."""
+
+    now: float
+    duration: float
+    arrivals: IntArray  # by class
+    gap_sum: float  # of the times between arrivals of any class, the first counted from the last review
+    truncated_gap_sum: float  # of those gaps L_t with L_t^2 <= truncation * t
+    admissions: IntArray  # by state and class
+    time_in_state: FloatArray  # s = 0 .. S
+    departures: int
+    busy_time: float  # server time spent serving
+
+    @property
+    def arrival_count(self) -> int:
+        """nu: arrivals of all classes."""
+        return int(self.arrivals.sum())
+
+
+class Belief(Protocol):
+    """What a session holds to be possible; for the episode table and for checking coverage."""
+
+    def contains(self, arrival_rates: FloatArray) -> bool:
+        """Whether these rates are among the plausible ones."""
+        ...
+
+    def columns(self) -> dict[str, Any]:
+        """The belief as columns of the episode table."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do until the next review: a policy, or a model whose best policy is to be found."""
+
+    until: float = math.inf  # when to be asked again
+    policy: Policy | None = None
+    request: SolveRequest | None = None
+    truncation: float = math.inf  # of the gaps that go into Tally.truncated_gap_sum
+    belief: Belief | None = None
+
+    def __post_init__(self) -> None:
+        if (self.policy is None) == (self.request is None):
+            raise ValueError("a plan holds either a policy or a request to the solver, not both or neither")
+        if math.isnan(self.until):
+            raise ValueError("a plan's `until` must be a time, got nan")
+
+
+class Session(Protocol):
+    """A controller at work in one run."""
+
+    def first(self) -> Plan:
+        """The plan at time 0."""
+        ...
+
+    def review(self, tally: Tally) -> Plan:
+        """The plan from now on."""
+        ...
+
+
+class Controller(ABC):
+    """A way to control the queue: options, and `begin` to put them to work."""
+
+    name: ClassVar[str]
+    knows_truth: ClassVar[bool] = False  # whether begin() is shown the true rates
+    decides_each_arrival: ClassVar[bool] = False  # whether the session has `decide`
+
+    @abstractmethod
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        """A session for one run; `chance` is the controller's own stream of random numbers."""
+
+    def cautions(self, queue: Queue) -> list[str]:
+        """What is wrong with using this controller on that queue, for the person who runs it."""
+        return []
+
+
+@dataclass(frozen=True)
+class FixedSession:
+    """One policy for ever."""
+
+    policy: Policy
+
+    def first(self) -> Plan:
+        return Plan(policy=self.policy)
+
+    def review(self, tally: Tally) -> Plan:
+        return Plan(policy=self.policy)

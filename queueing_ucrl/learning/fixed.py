@@ -1,0 +1,107 @@
+"""Controllers that do not learn: what learners are measured against."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.solvers.service import SolveRequest
+
+
+@dataclass(frozen=True)
+class Oracle(Controller):
+    """Knows the rates and follows the best policy: its regret is noise around zero."""
+
+    name: ClassVar[str] = "oracle"
+    knows_truth: ClassVar[bool] = True
+    solver: str = "pi-b"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        assert knowledge.truth is not None
+        return OracleSession(SolveRequest(knowledge.truth.model, self.solver))
+
+
+@dataclass(frozen=True)
+class OracleSession:
+    """One request to the solver, and its answer for ever."""
+
+    request: SolveRequest
+
+    def first(self) -> Plan:
+        return Plan(request=self.request)
+
+    def review(self, tally: Tally) -> Plan:
+        return self.first()
+
+
+@dataclass(frozen=True)
+class AdmitAll(Controller):
+    """Everybody gets in while there is room."""
+
+    name: ClassVar[str] = "admit-all"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        return FixedSession(Policy.admit_all(knowledge.capacity, knowledge.class_count))
+
+
+@dataclass(frozen=True)
+class TrunkReservation(Controller):
+    """Class i gets in while fewer than levels[i] jobs are in the system."""
+
+    name: ClassVar[str] = "trunk-reservation"
+    levels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        for level in self.levels:
+            if isinstance(level, bool) or not isinstance(level, (int, np.integer)) or level < 0:
+                raise ValueError(f"levels must be whole numbers of at least 0, got {level!r}")
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        if len(self.levels) != knowledge.class_count:
+            raise ValueError(f"levels must name one level a class, {knowledge.class_count} in all, got {self.levels}")
+        return FixedSession(Policy.trunk_reservation(self.levels, knowledge.capacity))
+
+
+@dataclass(frozen=True)
+class RandomPolicy(Controller):
+    """Tosses a coin for each state and class, and again after every period."""
+
+    name: ClassVar[str] = "random"
+    admission_probability: float = 0.5
+    period: float | None = None  # default: ten mean service times
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.admission_probability <= 1:
+            raise ValueError(f"admission_probability must be between 0 and 1, got {self.admission_probability}")
+        if self.period is not None and not 0 < self.period < math.inf:
+            raise ValueError(f"period must be a positive number, got {self.period}")
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        period = 10.0 / knowledge.service_rate if self.period is None else self.period
+        return RandomSession(self.admission_probability, period, knowledge, chance)
+
+
+@dataclass(frozen=True)
+class RandomSession:
+    """A random table for each period."""
+
+    probability: float
+    period: float
+    knowledge: Knowledge
+    chance: np.random.Generator
+
+    def _plan(self, now: float) -> Plan:
+        shape = self.knowledge.rewards.shape
+        return Plan(until=now + self.period, policy=Policy(self.chance.random(shape) < self.probability))
+
+    def first(self) -> Plan:
+        return self._plan(0.0)
+
+    def review(self, tally: Tally) -> Plan:
+        return self._plan(tally.now)

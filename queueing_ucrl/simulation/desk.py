@@ -1,0 +1,116 @@
+"""The control desk: between the engines, the controller's session and the solver service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.learning.controller import Knowledge, Plan, Tally
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import IntArray, Queue
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
+from queueing_ucrl.solvers.service import SolverService
+
+
+def controller_name(controller: Any) -> str:
+    """What a controller is called in tables and files."""
+    return str(getattr(controller, "name", type(controller).__name__))
+
+
+class ControlDesk:
+    """Hands tallies to the session, its requests to the solver service, and policies to the engine."""
+
+    def __init__(self, queue: Queue, controller: Any, chance: np.random.Generator, records: Records) -> None:
+        self.queue = queue
+        self.name = controller_name(controller)
+        knowledge = Knowledge.of(queue, truth=getattr(controller, "knows_truth", False))
+        self.session = controller.begin(knowledge, chance)
+        self.solver = SolverService()
+        self.records = records
+        self.episode = 1
+        self.plan: Plan | None = None
+        self.policy: Policy | None = None
+        self._totals: tuple[IntArray, IntArray, int] | None = None
+        self._began = 0.0
+
+    def first(self) -> Plan:
+        """The plan at time 0."""
+        self.plan = self._checked(self.session.first(), 0.0)
+        return self.plan
+
+    def _checked(self, plan: Plan, now: float) -> Plan:
+        if not isinstance(plan, Plan):
+            raise TypeError(f"controller {self.name}: a session must answer with a Plan, got {type(plan).__name__}")
+        if not plan.until > now:
+            raise ValueError(f"controller {self.name}: asked for a review at {plan.until}, which is not after {now}")
+        return plan
+
+    def adopt(self, plan: Plan, now: float) -> Policy:
+        """The plan's policy, solved for if need be; in force from now on."""
+        policy = plan.policy
+        if policy is None:
+            assert plan.request is not None
+            policy = self.solver.answer(plan.request, now).policy
+        if policy.admits.shape != self.queue.rewards.shape:
+            raise ValueError(
+                f"controller {self.name}: its policy is for {policy.admits.shape} states and classes, "
+                f"the queue has {self.queue.rewards.shape}"
+            )
+        self.policy = policy
+        self.records.segments.append(PolicySegment(now, policy))
+        return policy
+
+    def tally(
+        self,
+        now: float,
+        arrivals: IntArray,
+        gap_sum: float,
+        truncated_gap_sum: float,
+        departures: int,
+        time_in_state: FloatArray,
+    ) -> Tally:
+        """What was seen since the last call, from running totals (arrivals, departures) and the episode's own sums."""
+        admitted = self.records.counts.admitted
+        before = self._totals or (np.zeros_like(arrivals), np.zeros_like(admitted), 0)
+        self._totals = (arrivals.copy(), admitted.copy(), departures)
+        busy = np.minimum(np.arange(self.queue.capacity + 1), self.queue.servers)
+        began, self._began = self._began, now
+        return Tally(
+            now=now,
+            duration=now - began,
+            arrivals=arrivals - before[0],
+            gap_sum=gap_sum,
+            truncated_gap_sum=truncated_gap_sum,
+            admissions=admitted - before[1],
+            time_in_state=time_in_state.copy(),
+            departures=departures - before[2],
+            busy_time=float(busy @ time_in_state),
+        )
+
+    def close_episode(self, tally: Tally) -> None:
+        """Enter the stretch that ends now into the episode table."""
+        assert self.plan is not None
+        assert self.policy is not None
+        belief = self.plan.belief
+        self.records.busy_time += tally.busy_time
+        self.records.episodes.append(
+            Episode(
+                number=self.episode,
+                start=tally.now - tally.duration,
+                end=tally.now,
+                arrivals=tally.arrival_count,
+                expected_reward=float((tally.admissions * self.queue.rewards).sum()),
+                policy=self.policy,
+                belief={} if belief is None else belief.columns(),
+                truth_inside=None if belief is None else belief.contains(self.queue.arrival_rates),
+            )
+        )
+
+    def review(self, tally: Tally) -> Plan:
+        """The session's next plan; a new episode begins."""
+        self.close_episode(tally)
+        self.episode += 1
+        self.plan = self._checked(self.session.review(tally), tally.now)
+        return self.plan

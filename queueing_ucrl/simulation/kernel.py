@@ -1,0 +1,402 @@
+"""The compiled twin of the SimPy world: the same sample paths to the last bit, two orders of magnitude sooner.
+
+`advance` runs the queue with a fixed admission table up to a time, and can stop and go on anywhere: all state is in
+the arrays of `State`. It comes back early when a class has used up its block of random numbers or a buffer is full.
+FIFO waiting needs no event list: the next event is the earliest of m arrivals and of the c services in a heap, and
+when a service ends the oldest waiting job takes the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.learning.controller import Tally
+from queueing_ucrl.model.policy import BoolArray
+from queueing_ucrl.model.queue import IntArray, Queue
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.desk import ControlDesk
+from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
+from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished
+from queueing_ucrl.simulation.records import Records
+from queueing_ucrl.simulation.streams import BLOCK as STREAM_BLOCK
+from queueing_ucrl.simulation.streams import Streams
+
+ROWS = 65_536  # of the event log kept before they are handed on
+WAITS = 16_384
+
+# reasons for coming back
+REACHED, REFILL, FULL = 0, 1, 2
+
+# State.reals
+LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION = range(5)
+# State.counts
+IN_SYSTEM, BUSY, HEAD, WAITING, JOBS, GAPS, DEPARTURES, USED_ROWS, USED_WAITS, EPISODE, EMPTY_CLASS, LOGGING = range(12)
+
+
+class State(NamedTuple):
+    """Everything the queue remembers between two calls."""
+
+    reals: FloatArray
+    counts: IntArray
+    next_arrival: FloatArray  # by class
+    position: IntArray  # in the class's block of random numbers
+    gaps: FloatArray  # class by number, standard exponential
+    services: FloatArray
+    mean_gap: FloatArray
+    mean_service: FloatArray  # one number
+    # the servers: the first BUSY entries of end_time are a heap, end_server says whose they are (then the idle ones)
+    end_time: FloatArray
+    end_server: IntArray
+    # the job at each server
+    job: IntArray
+    job_class: IntArray
+    arrival: FloatArray
+    start: FloatArray
+    # jobs waiting: a ring
+    wait_job: IntArray
+    wait_class: IntArray
+    wait_arrival: FloatArray
+    wait_service: FloatArray
+    # totals
+    arrivals: IntArray
+    started: IntArray
+    blocked: IntArray
+    admitted: IntArray
+    rejected: IntArray
+    time_in_state: FloatArray
+    # buffers
+    rows: np.ndarray[Any, Any]
+    paid_class: IntArray
+    paid_wait: FloatArray
+
+
+@compiled
+def _sift_up(time, server, child):  # type: ignore[no-untyped-def]
+    """Restore the heap after an entry was put at its end."""
+    t, k = time[child], server[child]
+    while child > 0:
+        parent = (child - 1) >> 1
+        if time[parent] <= t:
+            break
+        time[child], server[child] = time[parent], server[parent]
+        child = parent
+    time[child], server[child] = t, k
+
+
+@compiled
+def _sift_down(time, server, size):  # type: ignore[no-untyped-def]
+    """Restore the heap of the given size after its first entry was replaced."""
+    t, k = time[0], server[0]
+    parent = 0
+    while True:
+        child = 2 * parent + 1
+        if child >= size:
+            break
+        if child + 1 < size and time[child + 1] < time[child]:
+            child += 1
+        if t <= time[child]:
+            break
+        time[parent], server[parent] = time[child], server[child]
+        parent = child
+    time[parent], server[parent] = t, k
+
+
+@compiled
+def _write(rows, n, time, job, wait, in_system, episode, job_class, event):  # type: ignore[no-untyped-def]
+    row = rows[n]
+    row["time"] = time
+    row["job"] = job
+    row["wait"] = wait
+    row["in_system"] = in_system
+    row["episode"] = episode
+    row["job_class"] = job_class
+    row["event"] = event
+    return n + 1
+
+
+@compiled
+def advance(state, table, until, departures_at_until):  # type: ignore[no-untyped-def]
+    """Run up to `until`: arrivals before it, departures before it or at it. Why it came back. O(log c + m) an event.
+
+    One long function, its state in local variables: calls that pass arrays about cost more than the work itself.
+    """
+    (reals, counts, next_arrival, position, gaps, services, mean_gap, mean_service, end_time, end_server, at_job,
+     at_class, at_arrival, at_start, wait_job, wait_class, wait_arrival, wait_service, arrivals, started, blocked,
+     admitted, rejected, time_in_state, rows, paid_class, paid_wait) = state  # fmt: skip
+    in_system, busy, head, waiting = counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING]
+    jobs, gap_count, departures = counts[JOBS], counts[GAPS], counts[DEPARTURES]
+    used_rows, used_waits = counts[USED_ROWS], counts[USED_WAITS]
+    episode, logging = counts[EPISODE], counts[LOGGING] != 0
+    last_move, last_arrival, truncation = reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[TRUNCATION]
+    gap_sum, truncated_gap_sum = reals[GAP_SUM], reals[TRUNCATED_GAP_SUM]
+    capacity, classes = table.shape
+    servers, room, block = end_time.size, wait_job.size, gaps.shape[1]
+    row_limit, wait_limit = rows.size - 2, paid_wait.size
+
+    reason = -1
+    while reason < 0:
+        if used_rows > row_limit or used_waits == wait_limit:
+            reason = FULL
+            break
+        i = 0
+        now = next_arrival[0]
+        for j in range(1, classes):
+            if next_arrival[j] < now:
+                i = j
+                now = next_arrival[j]
+        starting = False
+        if busy > 0 and end_time[0] <= now:  # the earliest service ends
+            now = end_time[0]
+            if now > until or (now == until and not departures_at_until):
+                reason = REACHED
+                break
+            server = end_server[0]
+            if logging:
+                used_rows = _write(
+                    rows, used_rows, now, at_job[server], 0.0, in_system, episode, at_class[server], DEPART
+                )
+            time_in_state[in_system] += now - last_move
+            last_move = now
+            in_system -= 1
+            departures += 1
+            busy -= 1
+            if busy > 0:
+                end_time[0], end_server[0] = end_time[busy], end_server[busy]
+                end_server[busy] = server
+                _sift_down(end_time, end_server, busy)
+            if waiting > 0:  # the oldest waiting job takes the server
+                starting = True
+                job, i, arrival, service = wait_job[head], wait_class[head], wait_arrival[head], wait_service[head]
+                head = head + 1 if head + 1 < room else 0
+                waiting -= 1
+        else:  # a job of class i is at the door
+            if now >= until:
+                reason = REACHED
+                break
+            at = position[i]
+            arrival = now
+            service = mean_service[0] * services[i, at]
+            job = jobs
+            jobs += 1
+            arrivals[i] += 1
+            gap = now - last_arrival
+            last_arrival = now
+            gap_count += 1
+            gap_sum += gap
+            if gap * gap <= truncation * gap_count:
+                truncated_gap_sum += gap
+            if in_system == capacity:
+                blocked[i] += 1
+                if logging:
+                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, BLOCK)
+            elif table[in_system, i]:
+                admitted[in_system, i] += 1
+                if logging:
+                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, ADMIT)
+                time_in_state[in_system] += now - last_move
+                last_move = now
+                in_system += 1
+                if busy < servers:
+                    starting = True
+                else:
+                    tail = head + waiting
+                    if tail >= room:
+                        tail -= room
+                    wait_job[tail], wait_class[tail], wait_arrival[tail], wait_service[tail] = job, i, now, service
+                    waiting += 1
+            else:
+                rejected[in_system, i] += 1
+                if logging:
+                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, REJECT)
+            at += 1
+            position[i] = at
+            if at == block:
+                counts[EMPTY_CLASS] = i
+                reason = REFILL
+            else:
+                next_arrival[i] = now + mean_gap[i] * gaps[i, at]
+        if starting:
+            wait = now - arrival
+            started[i] += 1
+            if logging:
+                used_rows = _write(rows, used_rows, now, job, wait, in_system, episode, i, START)
+            if wait > 0.0:
+                paid_class[used_waits] = i
+                paid_wait[used_waits] = wait
+                used_waits += 1
+            server = end_server[busy]
+            at_job[server], at_class[server], at_arrival[server], at_start[server] = job, i, arrival, now
+            end_time[busy] = now + service
+            _sift_up(end_time, end_server, busy)
+            busy += 1
+
+    counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING] = in_system, busy, head, waiting
+    counts[JOBS], counts[GAPS], counts[DEPARTURES] = jobs, gap_count, departures
+    counts[USED_ROWS], counts[USED_WAITS] = used_rows, used_waits
+    reals[LAST_MOVE], reals[LAST_ARRIVAL] = last_move, last_arrival
+    reals[GAP_SUM], reals[TRUNCATED_GAP_SUM] = gap_sum, truncated_gap_sum
+    return reason
+
+
+class Kernel:
+    """Drives `advance` from review to review."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        desk: ControlDesk,
+        streams: Streams,
+        records: Records,
+        *,
+        horizon: float,
+        grid: Sequence[float] = (),
+        solver_latency: float = 0.0,
+        log: EventSink | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.queue = queue
+        self.desk = desk
+        self.records = records
+        self.horizon = horizon
+        self.grid = [time for time in grid if time < horizon]
+        self.solver_latency = solver_latency
+        self.log = log
+        self.progress = progress
+        self.jobs = [streams.jobs(i) for i in range(len(queue.classes))]
+        self.state = self._fresh_state()
+        self.now = 0.0
+
+    def _fresh_state(self) -> State:
+        queue = self.queue
+        m, S = len(queue.classes), queue.capacity
+        servers, room = min(queue.servers, S), max(1, S - queue.servers)
+
+        def reals(*shape: int) -> FloatArray:
+            return np.zeros(shape)
+
+        def whole(*shape: int) -> IntArray:
+            return np.zeros(shape, dtype=np.int64)
+
+        counts, waits = self.records.counts, self.records.waits
+        state = State(
+            reals=reals(5), counts=whole(12), next_arrival=reals(m), position=whole(m),
+            gaps=reals(m, STREAM_BLOCK), services=reals(m, STREAM_BLOCK),
+            mean_gap=1.0 / queue.arrival_rates, mean_service=np.array([1.0 / queue.service_rate]),
+            end_time=reals(servers), end_server=np.arange(servers), job=whole(servers), job_class=whole(servers),
+            arrival=reals(servers), start=reals(servers), wait_job=whole(room), wait_class=whole(room), wait_arrival=reals(room),
+            wait_service=reals(room), arrivals=whole(m), started=waits.started, blocked=counts.blocked,
+            admitted=counts.admitted, rejected=counts.rejected, time_in_state=reals(S + 1),
+            rows=np.zeros(ROWS if self.log is not None else 2, dtype=ROW), paid_class=whole(WAITS),
+            paid_wait=reals(WAITS),
+        )  # fmt: skip
+        state.counts[LOGGING] = self.log is not None
+        for i in range(m):
+            self._refill(state, i, 0.0)
+        return state
+
+    def _refill(self, state: State, i: int, now: float) -> None:
+        self.jobs[i].fill(state.gaps[i], state.services[i])
+        state.position[i] = 0
+        state.next_arrival[i] = now + state.mean_gap[i] * state.gaps[i, 0]
+
+    def _advance(self, until: float, *, departures_at_until: bool) -> None:
+        state, table = self.state, self.table
+        while (reason := advance(state, table, until, departures_at_until)) != REACHED:
+            if reason == REFILL:
+                i = int(state.counts[EMPTY_CLASS])
+                self._refill(state, i, float(state.reals[LAST_ARRIVAL]))
+            else:
+                self._flush()
+        self.now = until
+
+    def _flush(self) -> None:
+        """Hand on the waits and the rows that the kernel has buffered."""
+        counts = self.state.counts
+        if counts[USED_WAITS]:
+            self.records.waits.add(
+                self.state.paid_class[: counts[USED_WAITS]], self.state.paid_wait[: counts[USED_WAITS]]
+            )
+            counts[USED_WAITS] = 0
+        if self.log is not None and counts[USED_ROWS]:
+            self.log.write(self.state.rows[: counts[USED_ROWS]])
+            counts[USED_ROWS] = 0
+
+    def _run_to(self, until: float) -> None:
+        """Run to a review (or the horizon), noting the grid's times on the way."""
+        while self.grid and self.grid[0] <= until:
+            time = self.grid.pop(0)
+            self._advance(time, departures_at_until=False)
+            self._flush()
+            self.records.snapshot(time)
+            if self.progress is not None:
+                self.progress(time)
+        self._advance(until, departures_at_until=until < self.horizon)
+
+    def run(self) -> list[Unfinished]:
+        """Run to the horizon; the jobs that are still in the system then."""
+        plan = self.desk.first()
+        self.table: BoolArray = self.desk.adopt(plan, 0.0).admits
+        self._open_episode(plan.truncation)
+        while True:
+            review = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
+            self._run_to(min(review, self.horizon))
+            if review >= self.horizon:
+                break
+            plan = self.desk.review(self._take_tally())
+            self._open_episode(plan.truncation)
+            self._write_review()
+            if self.solver_latency > 0.0:
+                answered = self.now + self.solver_latency
+                self._run_to(min(answered, self.horizon))
+                if answered >= self.horizon:
+                    break
+            self.table = self.desk.adopt(plan, self.now).admits
+        self.desk.close_episode(self._take_tally())
+        self._flush()
+        self.records.snapshot(self.horizon)
+        return self._unfinished()
+
+    def _open_episode(self, truncation: float) -> None:
+        state = self.state
+        state.reals[LAST_MOVE] = state.reals[LAST_ARRIVAL] = self.now
+        state.reals[GAP_SUM] = state.reals[TRUNCATED_GAP_SUM] = 0.0
+        state.reals[TRUNCATION] = truncation
+        state.counts[GAPS] = 0
+        state.counts[EPISODE] = self.desk.episode
+        state.time_in_state[:] = 0.0
+
+    def _write_review(self) -> None:
+        if self.log is not None:
+            if self.state.counts[USED_ROWS] == self.state.rows.size:
+                self._flush()
+            counts = self.state.counts
+            counts[USED_ROWS] = _write(
+                self.state.rows, counts[USED_ROWS], self.now, -1, 0.0, counts[IN_SYSTEM], counts[EPISODE], -1, REVIEW
+            )
+
+    def _take_tally(self) -> Tally:
+        state = self.state
+        state.time_in_state[state.counts[IN_SYSTEM]] += self.now - state.reals[LAST_MOVE]
+        state.reals[LAST_MOVE] = self.now
+        return self.desk.tally(
+            self.now, state.arrivals, float(state.reals[GAP_SUM]), float(state.reals[TRUNCATED_GAP_SUM]),
+            int(state.counts[DEPARTURES]), state.time_in_state,
+        )  # fmt: skip
+
+    def _unfinished(self) -> list[Unfinished]:
+        state, counts = self.state, self.state.counts
+        serving = [
+            Unfinished(int(state.job[k]), int(state.job_class[k]), float(state.arrival[k]), float(state.start[k]))
+            for k in state.end_server[: counts[BUSY]]
+        ]  # fmt: skip
+        places = [(int(counts[HEAD]) + k) % state.wait_job.size for k in range(counts[WAITING])]
+        waiting = [
+            Unfinished(int(state.wait_job[k]), int(state.wait_class[k]), float(state.wait_arrival[k]), math.nan)
+            for k in places
+        ]
+        return sorted(serving + waiting, key=lambda job: job.job)

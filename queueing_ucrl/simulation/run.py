@@ -1,0 +1,175 @@
+"""The result of one run: tables of events, episodes and solves, regret curves, and a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from queueing_ucrl.experiments.regret import KINDS, RegretCurve, curve_from_events, decompose
+from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog, read_events
+from queueing_ucrl.simulation.outcome import Unfinished
+from queueing_ucrl.simulation.records import Records
+from queueing_ucrl.solvers.service import SolveRecord
+from queueing_ucrl.solvers.solution import Solution
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass
+class Run:
+    """One run of a queue under a controller."""
+
+    queue: Queue
+    controller: str
+    horizon: float
+    seed: int
+    replication: int
+    engine: str
+    engine_reason: str
+    cautions: list[str]
+    best: Solution  # of the true queue: rho*, g*
+    records: Records
+    solve_records: list[SolveRecord]
+    unfinished_jobs: list[Unfinished]
+    log: MemoryLog | ParquetLog | None = None
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """The event log; a run without `log` has none."""
+        if isinstance(self.log, MemoryLog):
+            return self.log.frame()
+        if isinstance(self.log, ParquetLog):
+            return read_events(self.log.path)
+        raise ValueError("this run kept no event log: simulate(..., log=True) keeps one")
+
+    @cached_property
+    def _gains(self) -> dict[Policy, float]:
+        policies = {segment.policy for segment in self.records.segments} | {e.policy for e in self.records.episodes}
+        return {policy: evaluate(self.queue, policy).gain for policy in policies}
+
+    @cached_property
+    def episodes(self) -> pd.DataFrame:
+        """One row an episode: when, what was seen, what was believed, the policy and what it is truly worth."""
+        import pandas as pd
+
+        rows = [
+            {
+                "episode": e.number,
+                "start": e.start,
+                "end": e.end,
+                "arrivals": e.arrivals,
+                "expected_reward": e.expected_reward,
+                "control_levels": list(e.policy.control_levels),
+                "trunk_reservation": e.policy.is_trunk_reservation,
+                "gain": self._gains[e.policy],
+                "truth_inside": e.truth_inside,
+                **e.belief,
+            }
+            for e in self.records.episodes
+        ]
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def solves(self) -> pd.DataFrame:
+        """One row a solve: when, by what method, in how many iterations and seconds, and the model's gain."""
+        import pandas as pd
+
+        columns = ["time", "method", "iterations", "seconds", "gain", "states", "classes"]
+        return pd.DataFrame([asdict(record) for record in self.solve_records], columns=columns)
+
+    @cached_property
+    def unfinished(self) -> pd.DataFrame:
+        """Jobs still in the system at the horizon; the holding costs of those waiting are in no account."""
+        import pandas as pd
+
+        names = self.queue.class_names
+        rows = [
+            {
+                "job": job.job,
+                "job_class": names[job.job_class],
+                "arrival": job.arrival,
+                "state": "waiting" if job.waiting else "in service",
+                "so_far": self.horizon - (job.arrival if job.waiting else job.start),
+            }
+            for job in self.unfinished_jobs
+        ]
+        return pd.DataFrame(rows, columns=["job", "job_class", "arrival", "state", "so_far"])
+
+    @cached_property
+    def curve(self) -> RegretCurve:
+        """All regret accounts on the run's grid."""
+        segments = [(segment.start, self._gains[segment.policy]) for segment in self.records.segments]
+        return RegretCurve.from_snapshots(self.records.snapshots, self.best.gain, segments)
+
+    def regret(
+        self, kind: str = "expected", times: Sequence[float] | FloatArray | None = None, by: str | None = None
+    ) -> pd.DataFrame:
+        """The regret as a frame with columns time and regret.
+
+        kind: "realised", "expected", "gap" or "pseudo". times: other times than the run's grid (needs the event log).
+        by: for "gap", "class" or "cause" (wrongly admitted, wrongly rejected): one column each.
+        """
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        curve = self.curve if times is None else self.curve_at(times)
+        return curve.frame(kind, by, self.queue.class_names)
+
+    def curve_at(self, times: Sequence[float] | FloatArray) -> RegretCurve:
+        """All regret accounts at any times, from the event log: the same numbers as from the tallies."""
+        segments = [(segment.start, self._gains[segment.policy]) for segment in self.records.segments]
+        return curve_from_events(self.events, self.queue, self.best, np.asarray(times, dtype=float), segments)
+
+    def decomposition(self) -> dict[str, float]:
+        """The expected regret by the paper's Section 5: out, bad, good."""
+        return decompose(self.records.episodes, self.best.gain, self.queue.total_arrival_rate)
+
+    def summary(self) -> dict[str, Any]:
+        """The run in plain data: regrets, rewards, classes, utilisation."""
+        curve, waits, counts = self.curve, self.records.waits, self.records.counts
+        last = self.records.snapshots[-1]
+        admitted, rejected = counts.admitted.sum(axis=0), counts.rejected.sum(axis=0)
+        classes = [
+            {
+                "name": name,
+                "arrivals": int(admitted[i] + rejected[i] + counts.blocked[i]),
+                "admitted": int(admitted[i]),
+                "rejected": int(rejected[i]),
+                "blocked": int(counts.blocked[i]),
+                "mean_wait": _or_none(waits.wait_sum[i] / waits.started[i] if waits.started[i] else np.nan),
+                "wait_95": _or_none(waits.quantile(i, 0.95)),
+                "reward": float(last.reward[i]),
+                "cost": float(last.cost[i]),
+            }
+            for i, name in enumerate(self.queue.class_names)
+        ]
+        waiting = sum(job.waiting for job in self.unfinished_jobs)
+        return {
+            "controller": self.controller,
+            "horizon": self.horizon,
+            "seed": self.seed,
+            "replication": self.replication,
+            "engine": self.engine,
+            "reward": float(last.reward.sum() - last.cost.sum()),
+            "optimal_gain": self.best.gain,
+            "gain": float(last.expected_reward.sum()) / self.horizon,
+            "last_policy_gain": self._gains[self.records.segments[-1].policy],
+            "regret": {kind: float(curve.total(kind)[-1]) for kind in KINDS},
+            "classes": classes,
+            "utilisation": self.records.busy_time / (self.horizon * self.queue.servers),
+            "episodes": len(self.records.episodes),
+            "unfinished": {"waiting": waiting, "in_service": len(self.unfinished_jobs) - waiting},
+            "cautions": self.cautions,
+        }
+
+
+def _or_none(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

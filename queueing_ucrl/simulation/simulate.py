@@ -1,0 +1,146 @@
+"""`simulate`: one run of a queue under a controller, on either engine."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl._version import __version__
+from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.desk import ControlDesk, controller_name
+from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog
+from queueing_ucrl.simulation.outcome import Progress
+from queueing_ucrl.simulation.records import Counts, Records, Waits
+from queueing_ucrl.simulation.run import Run
+from queueing_ucrl.simulation.streams import Streams
+from queueing_ucrl.solvers.solution import Solution
+from queueing_ucrl.solvers.solve import solve
+
+ENGINES = ("auto", "simpy", "compiled")
+GRID_POINTS = 200
+
+
+class GuaranteeWarning(UserWarning):
+    """A controller is used outside of what its guarantee covers."""
+
+
+def time_grid(horizon: float, points: int = GRID_POINTS, scale: str = "log") -> FloatArray:
+    """Times at which a run is looked at: `points` of them up to the horizon, evenly spaced on a log or linear scale.
+
+    The log scale starts at a ten-thousandth of the horizon.
+    """
+    if scale not in ("log", "linear"):
+        raise ValueError(f"scale must be log or linear, got {scale!r}")
+    if points < 1:
+        raise ValueError(f"points must be at least 1, got {points}")
+    if scale == "linear":
+        return horizon * np.arange(1, points + 1) / points
+    return np.append(np.geomspace(1e-4 * horizon, horizon, points)[:-1], horizon)
+
+
+def choose_engine(engine: str, controller: Any) -> tuple[str, str]:
+    """(engine, why)."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    each = getattr(controller, "decides_each_arrival", False)
+    if engine == "auto":
+        if each:
+            return "simpy", "the controller decides each arrival by code of its own"
+        return "compiled", "the controller works by admission tables"
+    if engine == "compiled" and each:
+        raise ValueError(
+            f"controller {controller_name(controller)} decides each arrival by code of its own: "
+            "it runs on engine 'simpy' only"
+        )
+    return engine, "as asked"
+
+
+def _checked_grid(grid: Sequence[float] | FloatArray | None, horizon: float) -> FloatArray:
+    if grid is None:
+        return time_grid(horizon)
+    times = np.unique(np.asarray(grid, dtype=float))
+    if times.size and not (times[0] > 0 and times[-1] <= horizon):
+        raise ValueError(f"grid must hold times above 0 and up to the horizon {horizon:g}")
+    return times
+
+
+def simulate(
+    queue: Queue,
+    controller: Any = "oracle",
+    *,
+    horizon: float,
+    seed: int = 0,
+    replication: int = 0,
+    engine: str = "auto",
+    log: bool | str | Path = False,
+    grid: Sequence[float] | FloatArray | None = None,
+    solver_latency: float = 0.0,
+    options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    best: Solution | None = None,
+) -> Run:
+    """Run `queue` under `controller` up to `horizon`.
+
+    controller: an object, or a name with `options`. engine: "simpy", "compiled" or "auto"; the paths are the same to
+    the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
+    at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
+    to answer; until then the old policy holds. best: the queue's own solution, where the caller has it already.
+    """
+    if isinstance(controller, str):
+        controller = make_controller(controller, dict(options or {}))
+    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon > 0):
+        raise ValueError(f"horizon must be a positive finite number, got {horizon!r}")
+    if not (math.isfinite(solver_latency) and solver_latency >= 0):
+        raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
+    horizon = float(horizon)
+    chosen, reason = choose_engine(engine, controller)
+    times = _checked_grid(grid, horizon)
+    cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
+    for caution in cautions:
+        warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
+    best = solve(queue) if best is None else best
+    records = Records(queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
+    streams = Streams(seed, replication)
+    desk = ControlDesk(queue, controller, streams.controller(), records)
+    sink: MemoryLog | ParquetLog | None = None
+    if isinstance(log, (str, Path)):
+        metadata = {
+            "version": __version__, "seed": seed, "replication": replication, "horizon": horizon, "engine": chosen,
+            "controller": controller_name(controller),
+        }  # fmt: skip
+        sink = ParquetLog(queue, replication, Path(log), metadata)
+    elif log:
+        sink = MemoryLog(queue, replication)
+    if chosen == "simpy":
+        from queueing_ucrl.simulation.world import World as Engine
+    else:
+        from queueing_ucrl.simulation.kernel import Kernel as Engine  # type: ignore[assignment]
+    world = Engine(
+        queue, desk, streams, records, horizon=horizon, grid=times, solver_latency=solver_latency, log=sink,
+        progress=progress,
+    )  # fmt: skip
+    unfinished = world.run()
+    if sink is not None:
+        sink.close()
+    return Run(
+        queue=queue,
+        controller=controller_name(controller),
+        horizon=horizon,
+        seed=int(seed),
+        replication=int(replication),
+        engine=chosen,
+        engine_reason=reason,
+        cautions=cautions,
+        best=best,
+        records=records,
+        solve_records=desk.solver.records,
+        unfinished_jobs=unfinished,
+        log=sink,
+    )

@@ -1,0 +1,69 @@
+"""Randomness: every purpose its own stream, so that one choice never shifts another's numbers.
+
+Streams are numpy SeedSequences with spawn keys (replication, purpose, class). Each class has a stream of gaps between
+arrivals and one of service times, and a service time is drawn for every arrival, admitted or not: job n of class i is
+the same job under every controller, so controllers are compared on common random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.model.waits import FloatArray
+
+GAPS, SERVICES, CONTROLLER = 0, 1, 2
+BLOCK = 4096  # numbers drawn at a time; the numbers do not depend on it
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The random numbers of one replication."""
+
+    seed: int
+    replication: int
+
+    def __post_init__(self) -> None:
+        for name in ("seed", "replication"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+                raise ValueError(f"{name} must be a whole number of at least 0, got {value!r}")
+
+    def _generator(self, purpose: int, job_class: int) -> np.random.Generator:
+        key = (int(self.replication), purpose, job_class)
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(int(self.seed), spawn_key=key)))
+
+    def jobs(self, job_class: int) -> JobStream:
+        """The jobs of one class: gaps and service times in units of their means."""
+        return JobStream(self._generator(GAPS, job_class), self._generator(SERVICES, job_class))
+
+    def controller(self) -> np.random.Generator:
+        """The controller's own chance."""
+        return self._generator(CONTROLLER, 0)
+
+
+@dataclass
+class JobStream:
+    """Standard exponential gaps and service times, in blocks."""
+
+    gaps: np.random.Generator
+    services: np.random.Generator
+
+    def fill(self, gaps: FloatArray, services: FloatArray) -> None:
+        """The next numbers, written into two arrays."""
+        self.gaps.standard_exponential(out=gaps)
+        self.services.standard_exponential(out=services)
+
+    def __iter__(self) -> Iterator[tuple[float, float]]:
+        """(gap, service time) of one job after the other."""
+        while True:
+            gaps = self.gaps.standard_exponential(BLOCK)
+            services = self.services.standard_exponential(BLOCK)
+            yield from zip(gaps.tolist(), services.tolist(), strict=True)
+
+    def state(self) -> dict[str, Any]:
+        """Where the streams stand."""
+        return {"gaps": self.gaps.bit_generator.state, "services": self.services.bit_generator.state}

@@ -1,0 +1,238 @@
+"""The queue as a SimPy world: the reference, to be read, taught from and extended.
+
+Processes: a Poisson stream of arrivals for each class, a process for each admitted job that queues for one of c
+servers, the controller's episode clock, and the solver service that answers it. At equal times departures come first,
+then reviews, then arrivals. The compiled twin (`kernel`) gives the same event log to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+
+from queueing_ucrl.learning.controller import Plan, Tally
+from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.simulation.desk import ControlDesk
+from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
+from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished
+from queueing_ucrl.simulation.records import Records
+from queueing_ucrl.simulation.streams import Streams
+
+Process = Generator[simpy.Event, Any, None]
+
+GRID, DEPARTURE, CONTROL, ARRIVAL = range(4)  # priorities at equal times
+BUFFER = 8192  # events or waits kept before they are handed on
+
+
+class After(simpy.Event):
+    """A delay like `simpy.Timeout`, with a priority among events of the same time."""
+
+    def __init__(self, env: simpy.Environment, delay: float, priority: int) -> None:
+        super().__init__(env)
+        self._ok = True
+        self._value = None
+        env.schedule(self, priority, delay)  # type: ignore[arg-type]
+
+
+class World:
+    """An M/M/c/S queue under a controller."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        desk: ControlDesk,
+        streams: Streams,
+        records: Records,
+        *,
+        horizon: float,
+        grid: Sequence[float] = (),
+        solver_latency: float = 0.0,
+        log: EventSink | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.queue = queue
+        self.desk = desk
+        self.streams = streams
+        self.records = records
+        self.horizon = horizon
+        self.grid = grid
+        self.solver_latency = solver_latency
+        self.log = log
+        self.progress = progress
+
+        self.env = simpy.Environment()
+        self.servers = simpy.Resource(self.env, capacity=queue.servers)
+        self.requests = simpy.Store(self.env)  # from the controller to the solver service
+        self.in_system = 0
+        self.present: dict[int, tuple[int, float, float]] = {}  # job -> class, arrival, start (nan: waiting)
+        self.decide = getattr(desk.session, "decide", None)
+
+        m, S = len(queue.classes), queue.capacity
+        self.arrivals = [0] * m
+        self.started = [0] * m
+        self.blocked = [0] * m
+        self.admitted = [[0] * m for _ in range(S)]
+        self.rejected = [[0] * m for _ in range(S)]
+        self.departures = 0
+        self.job_number = 0
+        self._open_episode(math.inf)
+        self.rows: list[tuple[float, int, float, int, int, int, int]] = []
+        self.wait_class: list[int] = []
+        self.wait_length: list[float] = []
+
+    # ---- the story
+
+    def run(self) -> list[Unfinished]:
+        """Let the world run to its horizon; the jobs that are still in it then."""
+        plan = self.desk.first()
+        self.table = self.desk.adopt(plan, 0.0).admits.tolist()  # the doors open with the first policy in force
+        self._open_episode(plan.truncation)
+        for i in range(len(self.queue.classes)):
+            self.env.process(self.class_arrivals(i))
+        self.env.process(self.episodes(plan))
+        self.env.process(self.solver_service())
+        self.env.process(self.grid_clock())
+        self.env.run(until=self.horizon)
+        return self._close()
+
+    def class_arrivals(self, i: int) -> Process:
+        """Jobs of class i arrive by a Poisson stream, each with the service time it would need."""
+        mean_gap, mean_service = 1.0 / self.queue.classes[i].arrival_rate, 1.0 / self.queue.service_rate
+        for gap, service in self.streams.jobs(i):
+            yield After(self.env, mean_gap * gap, ARRIVAL)
+            self.knock(i, mean_service * service)
+
+    def knock(self, i: int, service: float) -> None:
+        """A job of class i is at the door."""
+        now, s, number = self.env.now, self.in_system, self.job_number
+        self.job_number += 1
+        self.arrivals[i] += 1
+        self._note_gap(now)
+        if s == self.queue.capacity:
+            self.blocked[i] += 1
+            self._write(now, number, 0.0, s, i, BLOCK)
+        elif self.table[s][i] if self.decide is None else self.decide(i, s, now):
+            self.admitted[s][i] += 1
+            self._write(now, number, 0.0, s, i, ADMIT)
+            self._move(now, +1)
+            self.env.process(self.job(number, i, service))
+        else:
+            self.rejected[s][i] += 1
+            self._write(now, number, 0.0, s, i, REJECT)
+
+    def job(self, number: int, i: int, service: float) -> Process:
+        """An admitted job: wait for a server, pay for the wait, be served, leave."""
+        arrived = self.env.now
+        self.present[number] = (i, arrived, math.nan)
+        with self.servers.request() as server:
+            yield server
+            start = self.env.now
+            self.present[number] = (i, arrived, start)
+            self._charge(number, i, start, start - arrived)
+            yield After(self.env, service, DEPARTURE)
+            now = self.env.now
+            self._write(now, number, 0.0, self.in_system, i, DEPART)
+            self._move(now, -1)
+            self.departures += 1
+            del self.present[number]
+
+    def episodes(self, plan: Plan) -> Process:
+        """Review the policy whenever the controller asked for it; the old one holds until the solver has answered."""
+        while plan.until < math.inf:
+            yield After(self.env, max(0.0, plan.until - self.env.now), CONTROL)
+            plan = self.desk.review(self._take_tally())
+            self._open_episode(plan.truncation)
+            self._write(self.env.now, -1, 0.0, self.in_system, -1, REVIEW)
+            answer = self.env.event()
+            yield self.requests.put((plan, answer))
+            self.table = (yield answer).admits.tolist()
+
+    def solver_service(self) -> Process:
+        """Take the controller's requests one by one and answer each after the solver's latency."""
+        while True:
+            plan, answer = yield self.requests.get()
+            if self.solver_latency > 0.0:
+                yield After(self.env, self.solver_latency, CONTROL)
+            answer.succeed(self.desk.adopt(plan, self.env.now))
+
+    def grid_clock(self) -> Process:
+        """Note where the run stands at the times of the grid."""
+        for time in self.grid:
+            if time < self.horizon:
+                yield After(self.env, time - self.env.now, GRID)
+                self._settle()
+                self.records.snapshot(time)
+                if self.progress is not None:
+                    self.progress(time)
+
+    # ---- the bookkeeping
+
+    def _move(self, now: float, change: int) -> None:
+        self.time_in_state[self.in_system] += now - self.last_move
+        self.last_move = now
+        self.in_system += change
+
+    def _note_gap(self, now: float) -> None:
+        gap = now - self.last_arrival
+        self.last_arrival = now
+        self.gap_count += 1
+        self.gap_sum += gap
+        if gap * gap <= self.truncation * self.gap_count:
+            self.truncated_gap_sum += gap
+
+    def _charge(self, number: int, i: int, now: float, wait: float) -> None:
+        self.started[i] += 1
+        self._write(now, number, wait, self.in_system, i, START)
+        if wait > 0.0:
+            self.wait_class.append(i)
+            self.wait_length.append(wait)
+            if len(self.wait_class) == BUFFER:
+                self._settle()
+
+    def _write(self, now: float, number: int, wait: float, in_system: int, i: int, event: int) -> None:
+        if self.log is not None:
+            self.rows.append((now, number, wait, in_system, self.desk.episode, i, event))
+            if len(self.rows) == BUFFER:
+                self._flush_rows()
+
+    def _flush_rows(self) -> None:
+        if self.log is not None and self.rows:
+            self.log.write(np.array(self.rows, dtype=ROW))
+            self.rows = []
+
+    def _settle(self) -> None:
+        """Bring the records up to date."""
+        records = self.records
+        if self.wait_class:
+            records.waits.add(np.array(self.wait_class), np.array(self.wait_length))
+            self.wait_class, self.wait_length = [], []
+        records.waits.started[:] = self.started
+        records.counts.blocked[:] = self.blocked
+        records.counts.admitted[:] = self.admitted
+        records.counts.rejected[:] = self.rejected
+
+    def _open_episode(self, truncation: float) -> None:
+        now = self.env.now
+        self.truncation = truncation
+        self.last_arrival = self.last_move = now
+        self.gap_count = 0
+        self.gap_sum = self.truncated_gap_sum = 0.0
+        self.time_in_state = [0.0] * (self.queue.capacity + 1)
+
+    def _take_tally(self) -> Tally:
+        self._settle()
+        self._move(self.env.now, 0)
+        return self.desk.tally(
+            self.env.now, np.array(self.arrivals), self.gap_sum, self.truncated_gap_sum, self.departures,
+            np.array(self.time_in_state),
+        )  # fmt: skip
+
+    def _close(self) -> list[Unfinished]:
+        self.desk.close_episode(self._take_tally())
+        self.records.snapshot(self.horizon)
+        self._flush_rows()
+        return [Unfinished(number, *self.present[number]) for number in sorted(self.present)]
