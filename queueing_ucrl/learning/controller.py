@@ -35,14 +35,16 @@ class Knowledge:
     rewards: FloatArray  # r_i(s), S rows, m columns
     service_rates: FloatArray  # mu(s), s = 0 .. S
     max_reward: float  # R_max
+    tick_rate: float  # U = Lambda + mu(S), for controllers that see ticks; nan for others
     truth: Queue | None = None  # only for controllers that say `knows_truth`
 
     @classmethod
-    def of(cls, queue: Queue, *, truth: bool = False) -> Knowledge:
+    def of(cls, queue: Queue, *, truth: bool = False, ticks: bool = False) -> Knowledge:
         """What the operator of `queue` knows."""
         return cls(
             queue.servers, queue.capacity, queue.service_rate, queue.class_names, queue.rewards, queue.service_rates,
-            queue.max_reward, queue if truth else None,
+            queue.max_reward, queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
+            queue if truth else None,
         )  # fmt: skip
 
     @property
@@ -54,6 +56,21 @@ class Knowledge:
     def max_service_rate(self) -> float:
         """mu_max = mu(S)."""
         return float(self.service_rates[-1])
+
+
+@dataclass(frozen=True)
+class TickTally:
+    """What a general-purpose learner saw since the last review: the chain uniformized at U = Lambda + mu(S).
+
+    A tick is an arrival, a departure, or (at rate U less those) nothing. All arrays by state s = 0 .. S, for the one
+    action that the policy took there.
+    """
+
+    visits: IntArray  # ticks that found the chain in s
+    ups: IntArray  # of those, to s + 1
+    downs: IntArray  # to s - 1
+    reward_sum: FloatArray  # of r_i(s) / R_max over admitted arrivals
+    reward_square_sum: FloatArray
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,7 @@ class Tally:
     time_in_state: FloatArray  # s = 0 .. S
     departures: int
     busy_time: float  # server time spent serving
+    ticks: TickTally | None = None  # only for controllers that say `sees_ticks`
 
     @property
     def arrival_count(self) -> int:
@@ -95,6 +113,7 @@ class Plan:
     until: float = math.inf  # when to be asked again
     policy: Policy | None = None
     request: SolveRequest | None = None
+    visit_limits: IntArray | None = None  # by state: also be asked once so many ticks found the chain there
     truncation: float = math.inf  # of the gaps that go into Tally.truncated_gap_sum
     belief: Belief | None = None
 
@@ -123,6 +142,7 @@ class Controller(ABC):
     name: ClassVar[str]
     knows_truth: ClassVar[bool] = False  # whether begin() is shown the true rates
     decides_each_arrival: ClassVar[bool] = False  # whether the session has `decide`
+    sees_ticks: ClassVar[bool] = False  # whether its tallies hold the ticks of the uniformized chain
 
     @abstractmethod
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
