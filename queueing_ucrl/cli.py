@@ -13,9 +13,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     name="queueing-ucrl",
@@ -48,6 +51,15 @@ def _mistakes_told() -> Iterator[None]:
         _end(str(error), 1)
     except MemoryError:
         _end("not enough memory for a queue of this size", 1)
+
+
+def _console() -> Console:
+    """At least 80 columns: in a narrower window lines are broken, but nothing is left out."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = max(80, console.width)
+    return console
 
 
 def _version(asked: bool) -> None:
@@ -124,9 +136,7 @@ def solve(
         if as_json:
             typer.echo(json.dumps(solution_data(loaded, solution), indent=2, allow_nan=False))
         else:
-            from rich.console import Console
-
-            print_solution(Console(highlight=False), loaded, solution)
+            print_solution(_console(), loaded, solution)
 
 
 @app.command()
@@ -168,19 +178,18 @@ def scenarios(
 
 
 def _print_scenarios(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+    from rich.text import Text
 
     from queueing_ucrl.report.tables import plain_table
 
     table = plain_table("file", "servers", "capacity", "classes", "load", "title", text=("file", "title"))
-    table.columns[0].min_width = max(len(Path(row["file"]).name) for row in rows)
+    table.columns[0].min_width = min(40, max(len(Path(row["file"]).name) for row in rows))
     for row in rows:
         table.add_row(
-            escape(Path(row["file"]).name), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
-            f"{row['load']:.3g}", escape(row["title"]),
+            Text(Path(row["file"]).name), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
+            f"{row['load']:.3g}", Text(row["title"]),
         )  # fmt: skip
-    Console(highlight=False).print(table)
+    _console().print(table)
 
 
 def main() -> None:

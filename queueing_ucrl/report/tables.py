@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from queueing_ucrl.model.performance import Performance, performance
 from queueing_ucrl.model.policy import BoolArray
@@ -89,7 +89,7 @@ def _class_table(queue: Queue, solution: Solution, measures: Performance) -> Tab
     for i, job_class in enumerate(queue.classes):
         wait = measures.mean_wait[i]
         table.add_row(
-            escape(job_class.name),
+            Text(job_class.name),
             f"{job_class.arrival_rate:.4g}",
             str(solution.policy.control_levels[i]),
             _percent(measures.admission[i]),
@@ -113,14 +113,14 @@ def _picture(queue: Queue, admits: BoolArray) -> Table:
         blocks = [admits[start : start + block, i] for start in starts]
         marks = "".join("#" if b.all() else "~" if b.any() else "." for b in blocks)
         spans = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(admits[:, i]))
-        table.add_row(escape(name), marks, spans or "none")
+        table.add_row(Text(name), marks, spans or "none")
     return table
 
 
 def print_solution(console: Console, scenario: Scenario, solution: Solution) -> None:
     """The best policy of a scenario, for a person."""
     queue, measures = scenario.queue, performance(scenario.queue, solution.policy)
-    console.print(escape(scenario.title), style="bold")
+    console.print(Text(scenario.title, style="bold"))
     console.print(
         f"servers {queue.servers}, capacity {queue.capacity}, service rate {queue.service_rate:.6g}, "
         f"load {queue.load:.3g}\n"

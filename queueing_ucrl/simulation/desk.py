@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.learning.controller import Knowledge, Plan, Tally
+from queueing_ucrl.learning.controller import Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -25,7 +25,8 @@ class ControlDesk:
     def __init__(self, queue: Queue, controller: Any, chance: np.random.Generator, records: Records) -> None:
         self.queue = queue
         self.name = controller_name(controller)
-        knowledge = Knowledge.of(queue, truth=getattr(controller, "knows_truth", False))
+        self.ticking: bool = getattr(controller, "sees_ticks", False)
+        knowledge = Knowledge.of(queue, truth=getattr(controller, "knows_truth", False), ticks=self.ticking)
         self.session = controller.begin(knowledge, chance)
         self.solver = SolverService()
         self.records = records
@@ -45,6 +46,12 @@ class ControlDesk:
             raise TypeError(f"controller {self.name}: a session must answer with a Plan, got {type(plan).__name__}")
         if not plan.until > now:
             raise ValueError(f"controller {self.name}: asked for a review at {plan.until}, which is not after {now}")
+        if plan.visit_limits is not None:
+            limits = np.asarray(plan.visit_limits)
+            if not self.ticking:
+                raise ValueError(f"controller {self.name}: visit limits are for controllers with sees_ticks = True")
+            if limits.shape != (self.queue.capacity + 1,) or np.any(limits < 1):
+                raise ValueError(f"controller {self.name}: visit_limits must be S + 1 whole numbers of at least 1")
         return plan
 
     def adopt(self, plan: Plan, now: float) -> Policy:
@@ -70,6 +77,7 @@ class ControlDesk:
         truncated_gap_sum: float,
         departures: int,
         time_in_state: FloatArray,
+        ticks: TickTally | None = None,
     ) -> Tally:
         """What was seen since the last call, from running totals (arrivals, departures) and the episode's own sums."""
         admitted = self.records.counts.admitted
@@ -87,6 +95,7 @@ class ControlDesk:
             time_in_state=time_in_state.copy(),
             departures=departures - before[2],
             busy_time=float(busy @ time_in_state),
+            ticks=ticks,
         )
 
     def close_episode(self, tally: Tally) -> None:
@@ -107,6 +116,13 @@ class ControlDesk:
                 truth_inside=None if belief is None else belief.contains(self.queue.arrival_rates),
             )
         )
+
+    def visit_limits(self) -> IntArray:
+        """After how many ticks in a state the current plan wants a review; in all other cases, never."""
+        assert self.plan is not None
+        if self.plan.visit_limits is None:
+            return np.full(self.queue.capacity + 1, np.iinfo(np.int64).max)
+        return np.array(self.plan.visit_limits, dtype=np.int64)
 
     def review(self, tally: Tally) -> Plan:
         """The session's next plan; a new episode begins."""

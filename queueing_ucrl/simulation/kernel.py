@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.learning.controller import Tally
+from queueing_ucrl.learning.controller import Plan, Tally, TickTally
 from queueing_ucrl.model.policy import BoolArray
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -30,12 +30,12 @@ ROWS = 65_536  # of the event log kept before they are handed on
 WAITS = 16_384
 
 # reasons for coming back
-REACHED, REFILL, FULL = 0, 1, 2
+REACHED, REFILL, FULL, DUE = 0, 1, 2, 3
 
 # State.reals
-LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION = range(5)
+LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION, CLOCK = range(6)
 # State.counts
-IN_SYSTEM, BUSY, HEAD, WAITING, JOBS, GAPS, DEPARTURES, USED_ROWS, USED_WAITS, EPISODE, EMPTY_CLASS, LOGGING = range(12)
+IN_SYSTEM, BUSY, HEAD, WAITING, JOBS, GAPS, DEPARTURES, USED_ROWS, USED_WAITS, EPISODE, EMPTY_CLASS, LOGGING, TICKING = range(13)
 
 
 class State(NamedTuple):
@@ -69,6 +69,15 @@ class State(NamedTuple):
     admitted: IntArray
     rejected: IntArray
     time_in_state: FloatArray
+    # ticks of the uniformized chain
+    visits: IntArray
+    ups: IntArray
+    downs: IntArray
+    reward_sum: FloatArray
+    reward_square_sum: FloatArray
+    visit_limits: IntArray
+    idle_share: FloatArray  # mu(s) / mu(S): of the candidates for idle ticks, those that are none
+    scaled_rewards: FloatArray
     # buffers
     rows: np.ndarray[Any, Any]
     paid_class: IntArray
@@ -127,16 +136,19 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
     """
     (reals, counts, next_arrival, position, gaps, services, mean_gap, mean_service, end_time, end_server, at_job,
      at_class, at_arrival, at_start, wait_job, wait_class, wait_arrival, wait_service, arrivals, started, blocked,
-     admitted, rejected, time_in_state, rows, paid_class, paid_wait) = state  # fmt: skip
+     admitted, rejected, time_in_state, visits, ups, downs, reward_sum, reward_square_sum, visit_limits, idle_share,
+     scaled_rewards, rows, paid_class, paid_wait) = state  # fmt: skip
     in_system, busy, head, waiting = counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING]
     jobs, gap_count, departures = counts[JOBS], counts[GAPS], counts[DEPARTURES]
     used_rows, used_waits = counts[USED_ROWS], counts[USED_WAITS]
-    episode, logging = counts[EPISODE], counts[LOGGING] != 0
+    episode, logging, ticking = counts[EPISODE], counts[LOGGING] != 0, counts[TICKING] != 0
     last_move, last_arrival, truncation = reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[TRUNCATION]
     gap_sum, truncated_gap_sum = reals[GAP_SUM], reals[TRUNCATED_GAP_SUM]
     capacity, classes = table.shape
+    streams = next_arrival.size  # the classes, and with ticks the candidates for idle ones
     servers, room, block = end_time.size, wait_job.size, gaps.shape[1]
     row_limit, wait_limit = rows.size - 2, paid_wait.size
+    now = reals[CLOCK]
 
     reason = -1
     while reason < 0:
@@ -145,11 +157,12 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             break
         i = 0
         now = next_arrival[0]
-        for j in range(1, classes):
+        for j in range(1, streams):
             if next_arrival[j] < now:
                 i = j
                 now = next_arrival[j]
         starting = False
+        tick = -1
         if busy > 0 and end_time[0] <= now:  # the earliest service ends
             now = end_time[0]
             if now > until or (now == until and not departures_at_until):
@@ -162,6 +175,9 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
                 )
             time_in_state[in_system] += now - last_move
             last_move = now
+            tick = in_system
+            if ticking:
+                downs[tick] += 1
             in_system -= 1
             departures += 1
             busy -= 1
@@ -182,15 +198,20 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             arrival = now
             service = mean_service[0] * services[i, at]
             job = jobs
-            jobs += 1
-            arrivals[i] += 1
-            gap = now - last_arrival
-            last_arrival = now
-            gap_count += 1
-            gap_sum += gap
-            if gap * gap <= truncation * gap_count:
-                truncated_gap_sum += gap
-            if in_system == capacity:
+            tick = in_system
+            if i < classes:
+                jobs += 1
+                arrivals[i] += 1
+                gap = now - last_arrival
+                last_arrival = now
+                gap_count += 1
+                gap_sum += gap
+                if gap * gap <= truncation * gap_count:
+                    truncated_gap_sum += gap
+            if i == classes:  # not a job: a candidate for an idle tick
+                if services[i, at] < idle_share[in_system]:
+                    tick = -1
+            elif in_system == capacity:
                 blocked[i] += 1
                 if logging:
                     used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, BLOCK)
@@ -200,6 +221,11 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
                     used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, ADMIT)
                 time_in_state[in_system] += now - last_move
                 last_move = now
+                if ticking:
+                    reward = scaled_rewards[in_system, i]
+                    ups[in_system] += 1
+                    reward_sum[in_system] += reward
+                    reward_square_sum[in_system] += reward * reward
                 in_system += 1
                 if busy < servers:
                     starting = True
@@ -217,6 +243,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             position[i] = at
             if at == block:
                 counts[EMPTY_CLASS] = i
+                next_arrival[i] = now  # the refill goes on from here
                 reason = REFILL
             else:
                 next_arrival[i] = now + mean_gap[i] * gaps[i, at]
@@ -234,11 +261,17 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             end_time[busy] = now + service
             _sift_up(end_time, end_server, busy)
             busy += 1
+        if ticking and tick >= 0:
+            visits[tick] += 1
+            if visits[tick] == visit_limits[tick]:
+                # an empty block has to be filled first: minus the reason says that a review is due as well
+                reason = -DUE if reason == REFILL else DUE
+                break
 
     counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING] = in_system, busy, head, waiting
     counts[JOBS], counts[GAPS], counts[DEPARTURES] = jobs, gap_count, departures
     counts[USED_ROWS], counts[USED_WAITS] = used_rows, used_waits
-    reals[LAST_MOVE], reals[LAST_ARRIVAL] = last_move, last_arrival
+    reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[CLOCK] = last_move, last_arrival, now
     reals[GAP_SUM], reals[TRUNCATED_GAP_SUM] = gap_sum, truncated_gap_sum
     return reason
 
@@ -268,12 +301,15 @@ class Kernel:
         self.log = log
         self.progress = progress
         self.jobs = [streams.jobs(i) for i in range(len(queue.classes))]
+        if desk.ticking:
+            self.jobs.append(streams.ticks())
         self.state = self._fresh_state()
         self.now = 0.0
 
     def _fresh_state(self) -> State:
         queue = self.queue
         m, S = len(queue.classes), queue.capacity
+        sources = len(self.jobs)
         servers, room = min(queue.servers, S), max(1, S - queue.servers)
 
         def reals(*shape: int) -> FloatArray:
@@ -284,35 +320,44 @@ class Kernel:
 
         counts, waits = self.records.counts, self.records.waits
         state = State(
-            reals=reals(5), counts=whole(12), next_arrival=reals(m), position=whole(m),
-            gaps=reals(m, STREAM_BLOCK), services=reals(m, STREAM_BLOCK),
-            mean_gap=1.0 / queue.arrival_rates, mean_service=np.array([1.0 / queue.service_rate]),
+            reals=reals(6), counts=whole(13), next_arrival=reals(sources), position=whole(sources),
+            gaps=reals(sources, STREAM_BLOCK), services=reals(sources, STREAM_BLOCK),
+            mean_gap=1.0 / np.append(queue.arrival_rates, queue.max_service_rate)[:sources], mean_service=np.array([1.0 / queue.service_rate]),
             end_time=reals(servers), end_server=np.arange(servers), job=whole(servers), job_class=whole(servers),
             arrival=reals(servers), start=reals(servers), wait_job=whole(room), wait_class=whole(room), wait_arrival=reals(room),
             wait_service=reals(room), arrivals=whole(m), started=waits.started, blocked=counts.blocked,
             admitted=counts.admitted, rejected=counts.rejected, time_in_state=reals(S + 1),
+            visits=whole(S + 1), ups=whole(S + 1), downs=whole(S + 1), reward_sum=reals(S + 1),
+            reward_square_sum=reals(S + 1), visit_limits=whole(S + 1),
+            idle_share=queue.service_rates / queue.service_rates[-1],
+            scaled_rewards=queue.rewards / (queue.max_reward or 1.0),
             rows=np.zeros(ROWS if self.log is not None else 2, dtype=ROW), paid_class=whole(WAITS),
             paid_wait=reals(WAITS),
         )  # fmt: skip
         state.counts[LOGGING] = self.log is not None
-        for i in range(m):
-            self._refill(state, i, 0.0)
+        state.counts[TICKING] = self.desk.ticking
+        for i in range(sources):
+            self._refill(state, i)
         return state
 
-    def _refill(self, state: State, i: int, now: float) -> None:
+    def _refill(self, state: State, i: int) -> None:
         self.jobs[i].fill(state.gaps[i], state.services[i])
         state.position[i] = 0
-        state.next_arrival[i] = now + state.mean_gap[i] * state.gaps[i, 0]
+        state.next_arrival[i] += state.mean_gap[i] * state.gaps[i, 0]
 
-    def _advance(self, until: float, *, departures_at_until: bool) -> None:
+    def _advance(self, until: float, *, departures_at_until: bool) -> bool:
+        """Run to a time; False if a tick controller's visit limit was reached before it."""
         state, table = self.state, self.table
         while (reason := advance(state, table, until, departures_at_until)) != REACHED:
-            if reason == REFILL:
-                i = int(state.counts[EMPTY_CLASS])
-                self._refill(state, i, float(state.reals[LAST_ARRIVAL]))
-            else:
+            if reason in (REFILL, -DUE):
+                self._refill(state, int(state.counts[EMPTY_CLASS]))
+            if reason in (DUE, -DUE):
+                self.now = float(state.reals[CLOCK])
+                return False
+            if reason == FULL:
                 self._flush()
         self.now = until
+        return True
 
     def _flush(self) -> None:
         """Hand on the waits and the rows that the kernel has buffered."""
@@ -326,29 +371,30 @@ class Kernel:
             self.log.write(self.state.rows[: counts[USED_ROWS]])
             counts[USED_ROWS] = 0
 
-    def _run_to(self, until: float) -> None:
-        """Run to a review (or the horizon), noting the grid's times on the way."""
+    def _run_to(self, until: float) -> bool:
+        """Run to a review (or the horizon), noting the grid's times on the way; False if it was stopped before."""
         while self.grid and self.grid[0] <= until:
-            time = self.grid.pop(0)
-            self._advance(time, departures_at_until=False)
+            time = self.grid[0]
+            if not self._advance(time, departures_at_until=False):
+                return False
+            self.grid.pop(0)
             self._flush()
             self.records.snapshot(time)
             if self.progress is not None:
                 self.progress(time)
-        self._advance(until, departures_at_until=until < self.horizon)
+        return self._advance(until, departures_at_until=until < self.horizon)
 
     def run(self) -> list[Unfinished]:
         """Run to the horizon; the jobs that are still in the system then."""
         plan = self.desk.first()
         self.table: BoolArray = self.desk.adopt(plan, 0.0).admits
-        self._open_episode(plan.truncation)
+        self._open_episode(plan)
         while True:
             review = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
-            self._run_to(min(review, self.horizon))
-            if review >= self.horizon:
+            if self._run_to(min(review, self.horizon)) and review >= self.horizon:
                 break
             plan = self.desk.review(self._take_tally())
-            self._open_episode(plan.truncation)
+            self._open_episode(plan)
             self._write_review()
             if self.solver_latency > 0.0:
                 answered = self.now + self.solver_latency
@@ -361,14 +407,18 @@ class Kernel:
         self.records.snapshot(self.horizon)
         return self._unfinished()
 
-    def _open_episode(self, truncation: float) -> None:
+    def _open_episode(self, plan: Plan) -> None:
         state = self.state
         state.reals[LAST_MOVE] = state.reals[LAST_ARRIVAL] = self.now
         state.reals[GAP_SUM] = state.reals[TRUNCATED_GAP_SUM] = 0.0
-        state.reals[TRUNCATION] = truncation
+        state.reals[TRUNCATION] = plan.truncation
         state.counts[GAPS] = 0
         state.counts[EPISODE] = self.desk.episode
         state.time_in_state[:] = 0.0
+        if self.desk.ticking:
+            state.visit_limits[:] = self.desk.visit_limits()
+            for counted in (state.visits, state.ups, state.downs, state.reward_sum, state.reward_square_sum):
+                counted[:] = 0
 
     def _write_review(self) -> None:
         if self.log is not None:
@@ -385,7 +435,16 @@ class Kernel:
         state.reals[LAST_MOVE] = self.now
         return self.desk.tally(
             self.now, state.arrivals, float(state.reals[GAP_SUM]), float(state.reals[TRUNCATED_GAP_SUM]),
-            int(state.counts[DEPARTURES]), state.time_in_state,
+            int(state.counts[DEPARTURES]), state.time_in_state, self._ticks(),
+        )  # fmt: skip
+
+    def _ticks(self) -> TickTally | None:
+        if not self.desk.ticking:
+            return None
+        state = self.state
+        return TickTally(
+            state.visits.copy(), state.ups.copy(), state.downs.copy(), state.reward_sum.copy(),
+            state.reward_square_sum.copy(),
         )  # fmt: skip
 
     def _unfinished(self) -> list[Unfinished]:

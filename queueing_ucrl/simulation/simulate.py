@@ -99,6 +99,8 @@ def simulate(
         raise ValueError(f"horizon must be a positive finite number, got {horizon!r}")
     if not (math.isfinite(solver_latency) and solver_latency >= 0):
         raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
+    if solver_latency > 0 and getattr(controller, "sees_ticks", False):
+        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
     horizon = float(horizon)
     chosen, reason = choose_engine(engine, controller)
     times = _checked_grid(grid, horizon)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from queueing_ucrl.model.waits import FloatArray
 
-GAPS, SERVICES, CONTROLLER = 0, 1, 2
+GAPS, SERVICES, CONTROLLER, TICKS = 0, 1, 2, 3
 BLOCK = 4096  # numbers drawn at a time; the numbers do not depend on it
 
 
@@ -40,6 +39,10 @@ class Streams:
         """The jobs of one class: gaps and service times in units of their means."""
         return JobStream(self._generator(GAPS, job_class), self._generator(SERVICES, job_class))
 
+    def ticks(self) -> TickStream:
+        """Candidates for ticks of the uniformized chain at which nothing happens."""
+        return TickStream(self._generator(TICKS, 0), self._generator(TICKS, 1))
+
     def controller(self) -> np.random.Generator:
         """The controller's own chance."""
         return self._generator(CONTROLLER, 0)
@@ -58,12 +61,17 @@ class JobStream:
         self.services.standard_exponential(out=services)
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
-        """(gap, service time) of one job after the other."""
+        """The numbers of one job after the other."""
+        gaps, services = np.empty(BLOCK), np.empty(BLOCK)
         while True:
-            gaps = self.gaps.standard_exponential(BLOCK)
-            services = self.services.standard_exponential(BLOCK)
+            self.fill(gaps, services)
             yield from zip(gaps.tolist(), services.tolist(), strict=True)
 
-    def state(self) -> dict[str, Any]:
-        """Where the streams stand."""
-        return {"gaps": self.gaps.bit_generator.state, "services": self.services.bit_generator.state}
+
+@dataclass
+class TickStream(JobStream):
+    """Standard exponential gaps, and uniform numbers in place of service times."""
+
+    def fill(self, gaps: FloatArray, services: FloatArray) -> None:
+        self.gaps.standard_exponential(out=gaps)
+        self.services.random(out=services)

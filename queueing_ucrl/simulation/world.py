@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from queueing_ucrl.learning.controller import Plan, Tally
+from queueing_ucrl.learning.controller import Plan, Tally, TickTally
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.simulation.desk import ControlDesk
 from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
@@ -79,7 +79,8 @@ class World:
         self.rejected = [[0] * m for _ in range(S)]
         self.departures = 0
         self.job_number = 0
-        self._open_episode(math.inf)
+        self.scaled_rewards = (queue.rewards / (queue.max_reward or 1.0)).tolist()
+        self.due = self.env.event()  # a tick controller's visit limit is reached
         self.rows: list[tuple[float, int, float, int, int, int, int]] = []
         self.wait_class: list[int] = []
         self.wait_length: list[float] = []
@@ -90,12 +91,14 @@ class World:
         """Let the world run to its horizon; the jobs that are still in it then."""
         plan = self.desk.first()
         self.table = self.desk.adopt(plan, 0.0).admits.tolist()  # the doors open with the first policy in force
-        self._open_episode(plan.truncation)
+        self._open_episode(plan)
         for i in range(len(self.queue.classes)):
             self.env.process(self.class_arrivals(i))
         self.env.process(self.episodes(plan))
         self.env.process(self.solver_service())
         self.env.process(self.grid_clock())
+        if self.desk.ticking:
+            self.env.process(self.idle_ticks())
         self.env.run(until=self.horizon)
         return self._close()
 
@@ -114,14 +117,17 @@ class World:
         self._note_gap(now)
         if s == self.queue.capacity:
             self.blocked[i] += 1
+            self._tick(s)
             self._write(now, number, 0.0, s, i, BLOCK)
         elif self.table[s][i] if self.decide is None else self.decide(i, s, now):
             self.admitted[s][i] += 1
             self._write(now, number, 0.0, s, i, ADMIT)
             self._move(now, +1)
+            self._tick(s, up=True, reward=self.scaled_rewards[s][i])
             self.env.process(self.job(number, i, service))
         else:
             self.rejected[s][i] += 1
+            self._tick(s)
             self._write(now, number, 0.0, s, i, REJECT)
 
     def job(self, number: int, i: int, service: float) -> Process:
@@ -137,19 +143,36 @@ class World:
             now = self.env.now
             self._write(now, number, 0.0, self.in_system, i, DEPART)
             self._move(now, -1)
+            self._tick(self.in_system + 1, down=True)
             self.departures += 1
             del self.present[number]
 
     def episodes(self, plan: Plan) -> Process:
         """Review the policy whenever the controller asked for it; the old one holds until the solver has answered."""
-        while plan.until < math.inf:
-            yield After(self.env, max(0.0, plan.until - self.env.now), CONTROL)
+        while plan.until < math.inf or plan.visit_limits is not None:
+            yield self._review_time(plan)
             plan = self.desk.review(self._take_tally())
-            self._open_episode(plan.truncation)
+            self._open_episode(plan)
             self._write(self.env.now, -1, 0.0, self.in_system, -1, REVIEW)
             answer = self.env.event()
             yield self.requests.put((plan, answer))
             self.table = (yield answer).admits.tolist()
+
+    def _review_time(self, plan: Plan) -> simpy.Event:
+        """When the controller wants to be asked: at a time, or once a state has been seen often enough."""
+        if plan.until == math.inf:
+            return self.due
+        time = After(self.env, max(0.0, plan.until - self.env.now), CONTROL)
+        return time if plan.visit_limits is None else self.env.any_of([time, self.due])
+
+    def idle_ticks(self) -> Process:
+        """Ticks of the uniformized chain at which nothing happens: at rate mu(S) - mu(s), by thinning."""
+        rates = self.queue.service_rates
+        idle_share, mean_gap = (rates / rates[-1]).tolist(), 1.0 / self.queue.max_service_rate
+        for gap, uniform in self.streams.ticks():
+            yield After(self.env, mean_gap * gap, ARRIVAL)
+            if uniform >= idle_share[self.in_system]:
+                self._tick(self.in_system)
 
     def solver_service(self) -> Process:
         """Take the controller's requests one by one and answer each after the solver's latency."""
@@ -175,6 +198,18 @@ class World:
         self.time_in_state[self.in_system] += now - self.last_move
         self.last_move = now
         self.in_system += change
+
+    def _tick(self, s: int, *, up: bool = False, down: bool = False, reward: float = 0.0) -> None:
+        """A tick of the uniformized chain found it in s."""
+        if self.desk.ticking:
+            self.visits[s] += 1
+            self.ups[s] += up
+            self.downs[s] += down
+            self.reward_sum[s] += reward
+            self.reward_square_sum[s] += reward * reward
+            if self.visits[s] == self.visit_limits[s] and not self.due.triggered:
+                self.due._ok, self.due._value = True, None
+                self.env.schedule(self.due, CONTROL)  # type: ignore[arg-type]
 
     def _note_gap(self, now: float) -> None:
         gap = now - self.last_arrival
@@ -215,20 +250,34 @@ class World:
         records.counts.admitted[:] = self.admitted
         records.counts.rejected[:] = self.rejected
 
-    def _open_episode(self, truncation: float) -> None:
+    def _open_episode(self, plan: Plan) -> None:
         now = self.env.now
-        self.truncation = truncation
+        self.truncation = plan.truncation
         self.last_arrival = self.last_move = now
         self.gap_count = 0
         self.gap_sum = self.truncated_gap_sum = 0.0
-        self.time_in_state = [0.0] * (self.queue.capacity + 1)
+        states = self.queue.capacity + 1
+        self.time_in_state = [0.0] * states
+        if self.desk.ticking:
+            self.due = self.env.event()
+            self.visit_limits = self.desk.visit_limits().tolist()
+            self.visits, self.ups, self.downs = [0] * states, [0] * states, [0] * states
+            self.reward_sum, self.reward_square_sum = [0.0] * states, [0.0] * states
+
+    def _ticks(self) -> TickTally | None:
+        if not self.desk.ticking:
+            return None
+        return TickTally(
+            np.array(self.visits), np.array(self.ups), np.array(self.downs), np.array(self.reward_sum),
+            np.array(self.reward_square_sum),
+        )  # fmt: skip
 
     def _take_tally(self) -> Tally:
         self._settle()
         self._move(self.env.now, 0)
         return self.desk.tally(
             self.env.now, np.array(self.arrivals), self.gap_sum, self.truncated_gap_sum, self.departures,
-            np.array(self.time_in_state),
+            np.array(self.time_in_state), self._ticks(),
         )  # fmt: skip
 
     def _close(self) -> list[Unfinished]:
