@@ -9,3 +9,7 @@ class ScenarioError(ValueError):
 
 class SolverError(ArithmeticError):
     """A solver that could not give a trustworthy answer in double precision."""
+
+
+class FolderError(ValueError):
+    """A folder that cannot be used for a study's results."""

@@ -9,6 +9,7 @@ when a service ends the oldest waiting job takes the server.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import ControlDesk
 from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
-from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished
+from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished, stops
 from queueing_ucrl.simulation.records import Records
 from queueing_ucrl.simulation.streams import BLOCK as STREAM_BLOCK
 from queueing_ucrl.simulation.streams import Streams
@@ -296,7 +297,7 @@ class Kernel:
         self.desk = desk
         self.records = records
         self.horizon = horizon
-        self.grid = [time for time in grid if time < horizon]
+        self.stops = deque(stops(grid, horizon, progress))
         self.solver_latency = solver_latency
         self.log = log
         self.progress = progress
@@ -373,13 +374,14 @@ class Kernel:
 
     def _run_to(self, until: float) -> bool:
         """Run to a review (or the horizon), noting the grid's times on the way; False if it was stopped before."""
-        while self.grid and self.grid[0] <= until:
-            time = self.grid[0]
+        while self.stops and self.stops[0][0] <= until:
+            time, noted = self.stops[0]
             if not self._advance(time, departures_at_until=False):
                 return False
-            self.grid.pop(0)
-            self._flush()
-            self.records.snapshot(time)
+            self.stops.popleft()
+            if noted:
+                self._flush()
+                self.records.snapshot(time)
             if self.progress is not None:
                 self.progress(time)
         return self._advance(until, departures_at_until=until < self.horizon)

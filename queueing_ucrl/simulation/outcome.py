@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 Progress = Callable[[float], None]  # is told the simulated time now and then
+
+
+PROGRESS_STEPS = 100
+
+
+def stops(grid: Sequence[float], horizon: float, progress: Progress | None) -> list[tuple[float, bool]]:
+    """Times before the horizon at which an engine pauses, and whether each is one of the grid: the others only tell
+    how far the run is.
+    """
+    wanted = {float(time) for time in grid if time < horizon}
+    told = {horizon * k / PROGRESS_STEPS for k in range(1, PROGRESS_STEPS)} if progress else set()
+    return [(time, time in wanted) for time in sorted(wanted | told)]
 
 
 class EventSink(Protocol):

@@ -18,7 +18,7 @@ from queueing_ucrl.learning.controller import Plan, Tally, TickTally
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.simulation.desk import ControlDesk
 from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
-from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished
+from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished, stops
 from queueing_ucrl.simulation.records import Records
 from queueing_ucrl.simulation.streams import Streams
 
@@ -59,7 +59,7 @@ class World:
         self.streams = streams
         self.records = records
         self.horizon = horizon
-        self.grid = grid
+        self.stops = stops(grid, horizon, progress)
         self.solver_latency = solver_latency
         self.log = log
         self.progress = progress
@@ -184,13 +184,13 @@ class World:
 
     def grid_clock(self) -> Process:
         """Note where the run stands at the times of the grid."""
-        for time in self.grid:
-            if time < self.horizon:
-                yield After(self.env, time - self.env.now, GRID)
+        for time, noted in self.stops:
+            yield After(self.env, time - self.env.now, GRID)
+            if noted:
                 self._settle()
                 self.records.snapshot(time)
-                if self.progress is not None:
-                    self.progress(time)
+            if self.progress is not None:
+                self.progress(time)
 
     # ---- the bookkeeping
 

@@ -139,6 +139,14 @@ def _settle(rewards, lower, upper, scale, settled):  # type: ignore[no-untyped-d
     return left
 
 
+def _uniformization(model: AdmissionModel, asked: float | None) -> float:
+    if asked is None:
+        return model.uniformization_rate
+    if not asked >= model.uniformization_rate * (1 - 1e-12):
+        raise ValueError(f"uniformization must be at least {model.uniformization_rate}, got {asked}")
+    return asked
+
+
 def _first_values(model: AdmissionModel, start: Policy | None) -> FloatArray:
     """u_0(s) = - sum_{x<s} g(x), g from evaluating the start under this model's rates; 0 without a start."""
     values = np.zeros(model.capacity + 1)
@@ -168,9 +176,7 @@ def value_iteration(
     """A policy whose gain is within epsilon of the best, and the sweeps it took."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a positive number, got {epsilon}")
-    rate = model.uniformization_rate if uniformization is None else uniformization
-    if not rate >= model.uniformization_rate * (1 - 1e-12):
-        raise ValueError(f"uniformization must be at least {model.uniformization_rate}, got {uniformization}")
+    rate = _uniformization(model, uniformization)
     values = _first_values(model, start)
     settled = np.zeros(model.rewards.shape, dtype=np.int8)
     limit = max(1, SWEEP_WORK // model.rewards.size)
@@ -189,7 +195,7 @@ def value_iteration_with_elimination(
     model: AdmissionModel, start: Policy | None, *, uniformization: float | None
 ) -> tuple[Policy, int]:
     """A proved best policy (ties admitted), and the sweeps it took."""
-    rate = model.uniformization_rate if uniformization is None else uniformization
+    rate = _uniformization(model, uniformization)
     values = _first_values(model, start)
     settled = np.zeros(model.rewards.shape, dtype=np.int8)
     order = np.argsort(-model.rewards, axis=1, kind="stable")

@@ -1,0 +1,122 @@
+"""A study's folder: who it belongs to, and each trial's result as it ends.
+
+    manifest.json                       what the study is; whatever determines its numbers is in `identity`
+    trials/<point>/<controller>/<n>.parquet   one file a replication, written whole or not at all
+    events/<point>/<controller>/<n>.parquet   event logs, where asked for
+
+The same command run again takes finished trials from here. A folder of another study, seed or version is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from queueing_ucrl.errors import FolderError
+from queueing_ucrl.experiments.trial import Trial, TrialResult
+
+MANIFEST = "manifest.json"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """The whole file or none of it."""
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _differences(old: Any, new: Any, place: str = "") -> list[str]:
+    """The places where two identities differ, with both values."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [d for key in sorted({*old, *new}) for d in _differences(old.get(key), new.get(key), f"{place}.{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [d for k, (a, b) in enumerate(zip(old, new, strict=True)) for d in _differences(a, b, f"{place}[{k + 1}]")]
+    if old == new:
+        return []
+    return [f"{place.lstrip('.')}: {json.dumps(old)} there, {json.dumps(new)} now"]
+
+
+class StudyFolder:
+    """A folder for one study."""
+
+    def __init__(self, path: Path, identity: dict[str, Any], facts: dict[str, Any]) -> None:
+        self.path = path
+        self.identity = json.loads(json.dumps(identity))
+        self.key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+        self._claim()
+        self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
+
+    def _claim(self) -> None:
+        """Make the folder ours, or say whose it is."""
+        manifest = self.path / MANIFEST
+        if not self.path.exists():
+            self.path.mkdir(parents=True)
+            return
+        if not self.path.is_dir():
+            raise FolderError(f"{self.path}: is not a folder; name another with --out")
+        if not manifest.exists():
+            if any(item.suffix != ".part" for item in self.path.iterdir()):
+                raise FolderError(f"{self.path}: holds files of something else; name another folder with --out")
+            return
+        try:
+            old = json.loads(manifest.read_text(encoding="utf-8"))["identity"]
+        except (ValueError, KeyError, TypeError):
+            raise FolderError(f"{manifest}: is not a study's manifest; name another folder with --out") from None
+        if old != self.identity:
+            found = _differences(old, self.identity)
+            shown = "\n  ".join(found[:5] + ([f"and {len(found) - 5} more"] if len(found) > 5 else []))
+            raise FolderError(f"{self.path}: belongs to another study; name another folder with --out\n  {shown}")
+
+    def _file(self, kind: str, point: int, name: str, replication: int) -> Path:
+        safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name) or "_"
+        if safe != name:  # two names must not share a folder
+            safe += "-" + hashlib.sha256(name.encode()).hexdigest()[:8]
+        return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.parquet"
+
+    def event_log(self, point: int, name: str, replication: int) -> Path:
+        """Where a trial's event log goes."""
+        path = self._file("events", point, name, replication)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def load(self, trial: Trial) -> TrialResult | None:
+        """A finished trial's result; None if there is none that is whole and of this study."""
+        if trial.log is not None and not trial.log.exists():
+            return None
+        result = TrialResult.read(self._file("trials", trial.point, trial.name, trial.replication), self.key)
+        if result is None or (result.point, result.name, result.replication) != (
+            trial.point, trial.name, trial.replication,
+        ):  # fmt: skip
+            return None
+        return result
+
+    def save(self, result: TrialResult) -> None:
+        """Keep a trial's result."""
+        path = self._file("trials", result.point, result.name, result.replication)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result.write(path, self.key)
+
+    def write_json(self, name: str, data: Any) -> None:
+        """A JSON file of the folder, whole or not at all."""
+        text = json.dumps(data, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        write_atomically(self.path / name, (text + "\n").encode())
+
+    def write_table(self, name: str, frame: Any) -> None:
+        """A pandas frame as a Parquet file of the folder, whole or not at all."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
+        write_atomically(self.path / name, sink.getvalue().to_pybytes())
