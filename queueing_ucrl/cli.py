@@ -51,6 +51,10 @@ def _mistakes_told() -> Iterator[None]:
         _end(str(error), 1)
     except MemoryError:
         _end("not enough memory for a queue of this size", 1)
+    except OSError as error:
+        if error.filename is None:  # the terminal or pipe that we print to
+            raise
+        _end(f"{error.filename}: cannot be written ({error.strerror})", 1)
 
 
 def _console() -> Console:
@@ -137,6 +141,144 @@ def solve(
             typer.echo(json.dumps(solution_data(loaded, solution), indent=2, allow_nan=False))
         else:
             print_solution(_console(), loaded, solution)
+
+
+Horizon = Annotated[float | None, typer.Option("--horizon", help="Simulated time, instead of the scenario's.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of all chance, instead of the scenario's.")]
+Replications = Annotated[
+    int | None, typer.Option("--replications", help="How often to repeat, instead of the scenario's number.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Processes to use.  [default: all cores]", show_default=False)]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="A dask scheduler to run on, such as tcp://host:8786."),
+]
+Engine = Annotated[str | None, typer.Option("--engine", help="auto, simpy or compiled: the same paths, other speeds.")]
+WriteLog = Annotated[bool, typer.Option("--log", help="Also write every event to Parquet files in the folder.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="The folder for the results.  [default: runs/NAME-KEY]", show_default=False)
+]
+
+RUN_NOTES = """\b
+The folder holds manifest.json, summary.json, regret.parquet, curves.parquet,
+episodes.parquet, regret.png, and each trial's result. The same command run
+again goes on where it stopped; a folder of another study is never touched.
+
+Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options, 130 stopped by Ctrl-C.
+"""
+
+
+@app.command(epilog=RUN_NOTES)
+def run(
+    scenario: ScenarioFile,
+    controller: Annotated[
+        str | None, typer.Option("--controller", help="The controller to run, instead of the scenario's.")
+    ] = None,
+    horizon: Horizon = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    engine: Engine = None,
+    log: WriteLog = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a queue under its controller and tell what learning cost."""
+    names = None if controller is None else [controller]
+    settings = {"horizon": horizon, "replications": replications, "seed": seed, "engine": engine}
+    _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
+
+
+@app.command(epilog=RUN_NOTES)
+def compare(
+    scenario: ScenarioFile,
+    controllers: Annotated[
+        str, typer.Option("--controllers", metavar="A,B,C", help="Names, separated by commas.", show_default=False)
+    ],
+    horizon: Horizon = None,
+    replications: Replications = None,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    engine: Engine = None,
+    log: WriteLog = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set several controllers side by side on the same jobs."""
+    names = [name.strip() for name in controllers.split(",") if name.strip()]
+    if len(set(names)) != len(names) or not names:
+        _end(f"--controllers {controllers}: must be different names, separated by commas", 2)
+    settings = {"horizon": horizon, "replications": replications, "seed": seed, "engine": engine}
+    _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
+
+
+def _check_settings(settings: dict[str, Any], jobs: int | None) -> None:
+    horizon, engine = settings["horizon"], settings["engine"]
+    if horizon is not None and not 0 < horizon < math.inf:
+        _end(f"--horizon {horizon}: must be a positive number", 2)
+    for name, value, least in (
+        ("replications", settings["replications"], 1), ("seed", settings["seed"], 0), ("jobs", jobs, 1),
+    ):  # fmt: skip
+        if value is not None and value < least:
+            _end(f"--{name} {value}: must be at least {least}", 2)
+    if engine is not None and engine not in ("auto", "simpy", "compiled"):
+        _end(f"--engine {engine}: must be auto, simpy or compiled", 2)
+
+
+def _study(
+    path: Path,
+    names: list[str] | None,
+    settings: dict[str, Any],
+    *,
+    jobs: int | None,
+    cluster: str | None,
+    log: bool,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run a scenario's study, with progress on the terminal, and print its results."""
+    _check_settings(settings, jobs)
+    with _mistakes_told():
+        import warnings
+
+        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
+        from queueing_ucrl.experiments.executors import cluster_executor
+        from queueing_ucrl.experiments.folder import identity_key
+        from queueing_ucrl.report.progress import StudyProgress
+        from queueing_ucrl.report.study_tables import print_study
+        from queueing_ucrl.scenario import load_scenario
+        from queueing_ucrl.simulation.simulate import GuaranteeWarning
+
+        scenario = with_run(load_scenario(path), **settings)
+        if names is not None:
+            scenario = choose_controllers(scenario, names)
+        folder_path = out or Path("runs") / f"{path.stem}-{identity_key(identity(scenario))[:8]}"
+        with warnings.catch_warnings(record=True) as caught, cluster_executor(cluster) as executor:
+            warnings.simplefilter("always", GuaranteeWarning)
+            with StudyProgress(scenario) as progress:
+                try:
+                    study, folder = run_scenario(
+                        scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
+                        within=progress.within,
+                    )  # fmt: skip
+                except KeyboardInterrupt:
+                    progress.close()
+                    _end(
+                        f"stopped; {progress.finished} finished trials are kept in {folder_path}, "
+                        "and the same command goes on from there",
+                        130,
+                    )
+        for warning in caught:
+            if issubclass(warning.category, GuaranteeWarning):
+                typer.echo(f"note: {warning.message}", err=True)
+        if as_json:
+            data = {"title": scenario.title, "folder": str(folder.path), "results": study.summary()}
+            typer.echo(json.dumps(data, indent=2, allow_nan=False))
+        else:
+            print_study(_console(), scenario.title, study)
+            typer.echo(f"\nfigure, tables and trials are in {folder.path}")
 
 
 @app.command()

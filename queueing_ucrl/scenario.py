@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from queueing_ucrl.errors import ScenarioError
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.queue import LARGEST_TABLE, JobClass, Queue
+from queueing_ucrl.sweep import sweep_points
 
 LARGEST_FILE = 1_000_000  # bytes
 SHOWN_VALUE = 60  # characters of a wrong value that are repeated to its author
@@ -111,26 +112,76 @@ class _Queue(_Section):
     service_rate: Positive
 
 
+class _Controller(_Section):
+    """A controller's name; its options are checked by the controller itself."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    name: Name
+
+
+class _Run(_Section):
+    horizon: Positive = 1e5
+    replications: Count = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    engine: Literal["auto", "simpy", "compiled"] = "auto"
+    solver_latency: NotNegative = 0.0
+    grid_points: Annotated[int, Field(ge=1, le=100_000)] = 200
+    grid_scale: Literal["log", "linear"] = "log"
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
 class _File(_Section):
     title: Title = ""
     queue: _Queue
     classes: Annotated[list[_Class], Field(alias="class", min_length=1)]
+    controller: Annotated[list[_Controller], BeforeValidator(_listed)] = []
+    run: _Run = _Run()
+    sweep: dict[str, Any] = {}
 
 
 _COSTS: dict[str, type[_Section]] = {
     "free": _Free, "linear": _Linear, "power": _Power, "saturating": _Saturating, "deadline": _Deadline,
     "piecewise-linear": _PiecewiseLinear,
 }  # fmt: skip
-_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, **_COSTS}
+_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, "run": _Run, **_COSTS}
+
+
+@dataclass(frozen=True)
+class ControllerChoice:
+    """A controller with its name and options, as the file gives them."""
+
+    name: str
+    options: dict[str, Any]
+    controller: Any
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A queue with its title, as a scenario file describes it."""
+    """A queue, its controllers and how to run them, as a scenario file describes it."""
 
     title: str
     queue: Queue
     path: Path
+    controllers: tuple[ControllerChoice, ...] = ()
+    horizon: float = 1e5
+    replications: int = 1
+    seed: int = 1
+    engine: str = "auto"
+    solver_latency: float = 0.0
+    grid_points: int = 200
+    grid_scale: str = "log"
+    values: dict[str, Any] = field(default_factory=dict)  # of a sweep's point
+    points: tuple[Scenario, ...] = ()  # of the sweep; without one, none
+
+    @property
+    def controller(self) -> Any:
+        """The first controller."""
+        if not self.controllers:
+            raise ScenarioError(f"{self.path}: names no controller; add a table [controller]")
+        return self.controllers[0].controller
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
@@ -293,17 +344,57 @@ def _queue(file: _File) -> Queue:
     return queue
 
 
-def load_scenario(path: str | Path) -> Scenario:
-    """Read and check a scenario file; every mistake is told at once in a `ScenarioError`."""
-    path = Path(path)
-    tables, text = read_toml(path)
+def _controllers(file: _File, mistakes: list[Mistake]) -> tuple[ControllerChoice, ...]:
+    """The file's controllers, made; what is wrong with their options goes to `mistakes`."""
+    from queueing_ucrl.learning.registry import check_options, make_controller
+
+    choices = []
+    for k, section in enumerate(file.controller):
+        place: Place = ("controller", k) if len(file.controller) > 1 else ("controller",)
+        options = dict(section.model_extra or {})
+        try:
+            wrong = check_options(section.name, options)
+            mistakes += [((*place, key), f"{_path_of_keys((*place, key))}{message}") for key, message in wrong]
+            if not wrong:
+                choices.append(ControllerChoice(section.name, options, make_controller(section.name, options)))
+        except ValueError as error:
+            mistakes.append(((*place, "name"), f"{_path_of_keys(place)}: {error}"))
+    return tuple(choices)
+
+
+def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list[Mistake]]:
+    """A scenario without its sweep, or all that is wrong with it."""
     mistakes = list(_same_names(tables))
     try:
         file = _File.model_validate(tables)
+        controllers = _controllers(file, mistakes)
         if not mistakes:
-            return Scenario(file.title or path.stem, _queue(file), path)
+            run = file.run.model_dump()
+            return Scenario(file.title or path.stem, _queue(file), path, controllers, **run), []
     except ValidationError as error:
         mistakes = [*_unreadable(error), *mistakes]
     except (ValueError, OverflowError) as error:
         mistakes = [((), line) for line in str(error).splitlines()]
-    raise ScenarioError("\n".join(_told(path, text, mistakes)))
+    return None, mistakes
+
+
+def load_scenario(path: str | Path) -> Scenario:
+    """Read and check a scenario file; every mistake is told at once in a `ScenarioError`."""
+    path = Path(path)
+    tables, text = read_toml(path)
+    scenario, mistakes = _scenario(path, tables)
+    points = []
+    if scenario is not None:
+        for values, changed, wrong in sweep_points(tables):
+            point, found = (None, []) if wrong else _scenario(path, changed)
+            mistakes += wrong
+            mistakes += [((), f"with {_words(values)}: {message}") for _, message in found]
+            if point is not None:
+                points.append(replace(point, values=values))
+    if scenario is None or mistakes:
+        raise ScenarioError("\n".join(_told(path, text, mistakes)))
+    return replace(scenario, points=tuple(points))
+
+
+def _words(values: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())

@@ -98,9 +98,7 @@ def rational_optimum(model: RationalModel) -> tuple[Table, RationalValue]:
     admits: Table = tuple(tuple(r > 0 for r in row) for row in model.rewards)
     while True:
         value = rational_value(model, admits)
-        better = tuple(
-            tuple(r >= g for r in row) for row, g in zip(model.rewards, value.relative_bias, strict=True)
-        )
+        better = tuple(tuple(r >= g for r in row) for row, g in zip(model.rewards, value.relative_bias, strict=True))
         if better == admits:
             return admits, value
         admits = better

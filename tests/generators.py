@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -78,11 +80,11 @@ def random_queue(random: np.random.Generator, largest_capacity: int = 24, most_c
     return qu.Queue(servers, capacity, service_rate, classes)
 
 
-def optimistic_shares(estimate: np.ndarray, radius: float, order: np.ndarray) -> np.ndarray:
-    """Thm 4.3: the first class in `order` gains radius / 2, the excess is taken from the last upward."""
+def optimistic_shares(estimate: np.ndarray, radius: float | Fraction, order: np.ndarray) -> np.ndarray:
+    """Thm 4.3: the first class in `order` gains radius / 2, the excess is taken from the last upward. Any numbers."""
     shares = estimate.copy()
-    shares[order[0]] = min(1.0, estimate[order[0]] + radius / 2)
-    excess = shares.sum() - 1.0
+    shares[order[0]] = min(1, estimate[order[0]] + radius / 2)
+    excess = shares.sum() - 1
     for i in order[:0:-1]:
         taken = min(excess, shares[i])
         shares[i] -= taken

@@ -41,10 +41,17 @@ def _differences(old: Any, new: Any, place: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         return [d for key in sorted({*old, *new}) for d in _differences(old.get(key), new.get(key), f"{place}.{key}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [d for k, (a, b) in enumerate(zip(old, new, strict=True)) for d in _differences(a, b, f"{place}[{k + 1}]")]
+        return [
+            d for k, (a, b) in enumerate(zip(old, new, strict=True)) for d in _differences(a, b, f"{place}[{k + 1}]")
+        ]
     if old == new:
         return []
     return [f"{place.lstrip('.')}: {json.dumps(old)} there, {json.dumps(new)} now"]
+
+
+def identity_key(identity: dict[str, Any]) -> str:
+    """A short name for all that determines a study's numbers."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 class StudyFolder:
@@ -53,7 +60,7 @@ class StudyFolder:
     def __init__(self, path: Path, identity: dict[str, Any], facts: dict[str, Any]) -> None:
         self.path = path
         self.identity = json.loads(json.dumps(identity))
-        self.key = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+        self.key = identity_key(self.identity)
         self._claim()
         self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
 
@@ -110,7 +117,11 @@ class StudyFolder:
     def write_json(self, name: str, data: Any) -> None:
         """A JSON file of the folder, whole or not at all."""
         text = json.dumps(data, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
-        write_atomically(self.path / name, (text + "\n").encode())
+        self.write_bytes(name, (text + "\n").encode())
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Any file of the folder, whole or not at all."""
+        write_atomically(self.path / name, content)
 
     def write_table(self, name: str, frame: Any) -> None:
         """A pandas frame as a Parquet file of the folder, whole or not at all."""
@@ -119,4 +130,4 @@ class StudyFolder:
 
         sink = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
-        write_atomically(self.path / name, sink.getvalue().to_pybytes())
+        self.write_bytes(name, sink.getvalue().to_pybytes())

@@ -52,7 +52,8 @@ class RegretCurve:
 
         times = column("time")
         names = ("expected_reward", "reward", "cost", *CAUSES)
-        return cls(times, best_gain, *(column(n) for n in names), pseudo_regret(times, best_gain, segments))
+        columns = {name: column(name) for name in names}
+        return cls(times, best_gain, **columns, pseudo=pseudo_regret(times, best_gain, segments))
 
     def total(self, kind: str) -> FloatArray:
         """The account over all classes."""
@@ -125,8 +126,9 @@ def curve_from_events(
                 np.where(best.policy.admits, rejected * distance, 0.0).sum(axis=0),
             )
         )
-    columns = (np.array([row[k] for row in rows]).reshape(len(rows), m) for k in range(5))
-    return RegretCurve(times, best.gain, *columns, pseudo_regret(times, best.gain, segments))
+    names = ("expected_reward", "reward", "cost", *CAUSES)
+    columns = {name: np.array([row[k] for row in rows]).reshape(len(rows), m) for k, name in enumerate(names)}
+    return RegretCurve(times, best.gain, **columns, pseudo=pseudo_regret(times, best.gain, segments))
 
 
 def decompose(episodes: Sequence[Any], best_gain: float, arrival_rate: float) -> dict[str, float]:

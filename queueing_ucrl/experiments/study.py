@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -122,6 +123,19 @@ class Study:
             for result in results
         ]  # fmt: skip
         return pd.concat(frames, ignore_index=True)
+
+    def episodes(self) -> pd.DataFrame:
+        """The episodes of every trial: (swept values,) controller, replication, and the columns of Run.episodes."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {**cell.values, "controller": cell.name, "replication": result.replication, **row}
+                for cell, results in zip(self.cells, self.results, strict=True)
+                for result in results
+                for row in result.episodes
+            ]
+        )
 
     def summary(self) -> list[dict[str, Any]]:
         """Each cell in plain data: mean and 95 % interval of every account at the horizon, rewards, and its classes."""
@@ -288,8 +302,15 @@ def _run(
             told = None if within is None else (lambda time, trial=trial: within(trial, time))
             yield trial.run(told)
     else:
-        with _process_pool(workers) as pool:
+        pool = _process_pool(workers)
+        try:
             yield from _collect(pool, trials)
+        except BaseException:
+            for process in list(pool._processes.values()):  # do not wait for trials that nobody wants any more
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _process_pool(workers: int) -> ProcessPoolExecutor:
@@ -299,7 +320,10 @@ def _process_pool(workers: int) -> ProcessPoolExecutor:
     """
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
     method = "fork" if sys.platform == "linux" else None
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method))
+    return ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context(method), initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
 
 
 def _collect(executor: Executor, trials: list[Trial]) -> Iterator[TrialResult]:

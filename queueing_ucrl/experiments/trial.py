@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,6 +58,11 @@ def run_trial(trial: Trial) -> TrialResult:
     return trial.run()
 
 
+def _plain(value: Any) -> Any:
+    """JSON knows neither nan nor infinity: nothing there."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """What a study keeps of a trial."""
@@ -74,7 +80,6 @@ class TrialResult:
     def of(cls, run: Run, trial: Trial) -> TrialResult:
         """From a run."""
         curve = run.curve
-        episodes = json.loads(run.episodes.to_json(orient="records", double_precision=15))
         return cls(
             trial.point,
             trial.name,
@@ -83,7 +88,7 @@ class TrialResult:
             {kind: curve.total(kind) for kind in KINDS},
             {cause: getattr(curve, cause) for cause in CAUSES},
             {**run.summary(), "controller": trial.name},
-            episodes,
+            [{key: _plain(value) for key, value in row.items()} for row in run.episode_rows()],
         )
 
     def write(self, path: Path, key: str) -> None:
@@ -123,9 +128,7 @@ class TrialResult:
             if metadata["key"] != key:
                 return None
             columns = {name: table.column(name).to_numpy() for name in table.column_names}
-            causes = {
-                cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T for cause in CAUSES
-            }
+            causes = {cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T for cause in CAUSES}
             return cls(
                 metadata["point"], metadata["name"], metadata["replication"], columns["time"],
                 {kind: columns[kind] for kind in KINDS}, causes, metadata["summary"], metadata["episodes"],

@@ -74,7 +74,7 @@ class RandomPolicy(Controller):
 
     name: ClassVar[str] = "random"
     admission_probability: float = 0.5
-    period: float | None = None  # default: ten mean service times
+    period: float | None = None  # default: a hundred mean service times
 
     def __post_init__(self) -> None:
         if not 0 <= self.admission_probability <= 1:
@@ -83,7 +83,7 @@ class RandomPolicy(Controller):
             raise ValueError(f"period must be a positive number, got {self.period}")
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
-        period = 10.0 / knowledge.service_rate if self.period is None else self.period
+        period = 100.0 / knowledge.service_rate if self.period is None else self.period
         return RandomSession(self.admission_probability, period, knowledge, chance)
 
 

@@ -10,9 +10,12 @@ A package offers a controller through the entry-point group `queueing_ucrl.contr
 from __future__ import annotations
 
 import difflib
-from dataclasses import fields, is_dataclass
+import json
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
 
 from queueing_ucrl.learning.controller import Controller
 from queueing_ucrl.learning.fixed import AdmitAll, Oracle, RandomPolicy, TrunkReservation
@@ -36,6 +39,38 @@ def _controller_class(name: str) -> Any:
     near = difflib.get_close_matches(name, controller_names(), n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
     raise ValueError(f"no controller is called {name!r}{hint} Known: {', '.join(controller_names())}")
+
+
+def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with options that came from a file: (key, message) pairs, the message to follow the key."""
+    kind = _controller_class(name)
+    if not is_dataclass(kind):
+        return []
+    known = {f.name: f for f in fields(kind)}
+    types = get_type_hints(kind)
+    wrong = []
+    for key, value in options.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, list(known), n=1)
+            hint = f"did you mean {near[0]}?" if near else f"{name} knows {', '.join(known) or 'no options'}"
+            wrong.append((key, f" is not a known option; {hint}"))
+            continue
+        try:  # as JSON: a list may be a tuple, but a text is no number
+            TypeAdapter(types[key]).validate_json(json.dumps(value, default=str), strict=True)
+        except ValidationError:
+            wrong.append((key, f" = {value!r} must be {_words(types[key])}"))
+    missing = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
+    return wrong + [(key, f" is missing; {name} needs it") for key in missing if key not in options]
+
+
+def _words(kind: Any) -> str:
+    """A type, for people."""
+    words = {
+        float: "a number", int: "a whole number", str: "a text", bool: "true or false",
+        tuple[float, float]: "two numbers [low, high]", tuple[int, ...]: "a list of whole numbers",
+        float | None: "a number",
+    }  # fmt: skip
+    return words.get(kind, str(kind))
 
 
 def make_controller(name: str, options: dict[str, Any] | None = None) -> Any:

@@ -193,7 +193,7 @@ def _dense(birth: FloatArray, death: FloatArray, reward_rate: FloatArray) -> Eva
     s = np.arange(states - 1)
     matrix[s, s] = birth[:-1]
     matrix[s + 1, s] -= death[1:]
-    solution: FloatArray = np.linalg.solve(matrix, reward_rate)
+    solution = np.linalg.solve(matrix, reward_rate).astype(np.float64)
     return Evaluation(float(solution[-1]), solution[:-1], _law(birth, death))
 
 

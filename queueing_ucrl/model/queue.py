@@ -21,7 +21,7 @@ from queueing_ucrl.model.waits import ErlangWaits, FloatArray
 
 IntArray = npt.NDArray[np.int64]
 
-LARGEST_TABLE = 10**8  # entries of a state-by-class table: 800 MB
+LARGEST_TABLE = 10**7  # entries of a state-by-class table
 RATE_RANGE = 1e100  # largest over smallest positive rate; beyond it products of ratios leave double precision
 
 

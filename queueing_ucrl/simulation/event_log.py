@@ -2,7 +2,7 @@
 
 Columns: time; event (admit, reject, block, start, depart, review); job (its number among all arrivals); job_class;
 in_system (before the event); episode (counted from 1); wait and cost (at start); reward and expected_reward (at
-admit); replication. What does not apply to an event is missing. A rejection is the policy's, a block is for lack of room.
+admit); replication. What does not apply to an event is missing. A rejection is by the policy, a block for lack of room.
 """
 
 from __future__ import annotations
@@ -100,6 +100,9 @@ class MemoryLog:
     def close(self) -> None:
         """Nothing to do."""
 
+    def abandon(self) -> None:
+        """Nothing to do."""
+
     def frame(self) -> pd.DataFrame:
         """The log as a pandas frame."""
         rows = np.concatenate(self.blocks) if self.blocks else np.empty(0, dtype=ROW)
@@ -113,7 +116,6 @@ class ParquetLog:
     """
 
     def __init__(self, queue: Queue, replication: int, path: Path, metadata: dict[str, Any]) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.table = EventTable(queue, replication)
@@ -148,14 +150,21 @@ class ParquetLog:
         self.writer.close()
         self.part.replace(self.path)
 
+    def abandon(self) -> None:
+        """The run was stopped: keep what it wrote so far, as `<name>.partial.parquet`."""
+        self.path, final = self.path.with_suffix(".partial.parquet"), self.path
+        try:
+            self.close()
+        except OSError:  # no room for it either
+            self.part.unlink(missing_ok=True)
+        self.path = final
 
-def as_frame(table: pa.Table) -> pd.DataFrame:
+
+def as_frame(table: Any) -> pd.DataFrame:
     """A table of the log as pandas: events and classes categorical, job numbers nullable integers."""
-    import pandas as pd
 
-    frame = table.drop_columns(["job"]).to_pandas()
-    frame.insert(2, "job", table.column("job").to_pandas(types_mapper={}.get, integer_object_nulls=False).astype("Int64"))
-    assert isinstance(frame, pd.DataFrame)
+    frame: pd.DataFrame = table.drop_columns(["job"]).to_pandas()
+    frame.insert(2, "job", table.column("job").to_pandas().astype("Int64"))
     return frame
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,21 @@ REACHED, REFILL, FULL, DUE = 0, 1, 2, 3
 # State.reals
 LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION, CLOCK = range(6)
 # State.counts
-IN_SYSTEM, BUSY, HEAD, WAITING, JOBS, GAPS, DEPARTURES, USED_ROWS, USED_WAITS, EPISODE, EMPTY_CLASS, LOGGING, TICKING = range(13)
+(
+    IN_SYSTEM,
+    BUSY,
+    HEAD,
+    WAITING,
+    JOBS,
+    GAPS,
+    DEPARTURES,
+    USED_ROWS,
+    USED_WAITS,
+    EPISODE,
+    EMPTY_CLASS,
+    LOGGING,
+    TICKING,
+) = range(13)
 
 
 class State(NamedTuple):
@@ -288,7 +302,7 @@ class Kernel:
         records: Records,
         *,
         horizon: float,
-        grid: Sequence[float] = (),
+        grid: Iterable[float] = (),
         solver_latency: float = 0.0,
         log: EventSink | None = None,
         progress: Progress | None = None,
@@ -323,11 +337,13 @@ class Kernel:
         state = State(
             reals=reals(6), counts=whole(13), next_arrival=reals(sources), position=whole(sources),
             gaps=reals(sources, STREAM_BLOCK), services=reals(sources, STREAM_BLOCK),
-            mean_gap=1.0 / np.append(queue.arrival_rates, queue.max_service_rate)[:sources], mean_service=np.array([1.0 / queue.service_rate]),
-            end_time=reals(servers), end_server=np.arange(servers), job=whole(servers), job_class=whole(servers),
-            arrival=reals(servers), start=reals(servers), wait_job=whole(room), wait_class=whole(room), wait_arrival=reals(room),
-            wait_service=reals(room), arrivals=whole(m), started=waits.started, blocked=counts.blocked,
-            admitted=counts.admitted, rejected=counts.rejected, time_in_state=reals(S + 1),
+            mean_gap=1.0 / np.append(queue.arrival_rates, queue.max_service_rate)[:sources],
+            mean_service=np.array([1.0 / queue.service_rate]),
+            end_time=reals(servers), end_server=np.arange(servers),
+            job=whole(servers), job_class=whole(servers), arrival=reals(servers), start=reals(servers),
+            wait_job=whole(room), wait_class=whole(room), wait_arrival=reals(room), wait_service=reals(room),
+            arrivals=whole(m), started=waits.started, blocked=counts.blocked, admitted=counts.admitted,
+            rejected=counts.rejected, time_in_state=reals(S + 1),
             visits=whole(S + 1), ups=whole(S + 1), downs=whole(S + 1), reward_sum=reals(S + 1),
             reward_square_sum=reals(S + 1), visit_limits=whole(S + 1),
             idle_share=queue.service_rates / queue.service_rates[-1],

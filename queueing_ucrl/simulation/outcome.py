@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ Progress = Callable[[float], None]  # is told the simulated time now and then
 PROGRESS_STEPS = 100
 
 
-def stops(grid: Sequence[float], horizon: float, progress: Progress | None) -> list[tuple[float, bool]]:
+def stops(grid: Iterable[float], horizon: float, progress: Progress | None) -> list[tuple[float, bool]]:
     """Times before the horizon at which an engine pauses, and whether each is one of the grid: the others only tell
     how far the run is.
     """
@@ -33,6 +33,10 @@ class EventSink(Protocol):
 
     def close(self) -> None:
         """No more rows."""
+        ...
+
+    def abandon(self) -> None:
+        """The run was stopped."""
         ...
 
 

@@ -94,9 +94,7 @@ class Counts:
     def none(cls, queue: Queue) -> Counts:
         """Before the first arrival."""
         shape = (queue.capacity, len(queue.classes))
-        return cls(
-            np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64), np.zeros(shape[1], dtype=np.int64)
-        )
+        return cls(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64), np.zeros(shape[1], dtype=np.int64))
 
 
 @dataclass

@@ -61,7 +61,11 @@ class Run:
         """One row an episode: when, what was seen, what was believed, the policy and what it is truly worth."""
         import pandas as pd
 
-        rows = [
+        return pd.DataFrame(self.episode_rows())
+
+    def episode_rows(self) -> list[dict[str, Any]]:
+        """The episode table as plain data."""
+        return [
             {
                 "episode": e.number,
                 "start": e.start,
@@ -76,7 +80,6 @@ class Run:
             }
             for e in self.records.episodes
         ]
-        return pd.DataFrame(rows)
 
     @cached_property
     def solves(self) -> pd.DataFrame:

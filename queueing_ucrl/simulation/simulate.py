@@ -112,6 +112,7 @@ def simulate(
     streams = Streams(seed, replication)
     desk = ControlDesk(queue, controller, streams.controller(), records)
     sink: MemoryLog | ParquetLog | None = None
+    # a log that cannot be opened is told before anything runs
     if isinstance(log, (str, Path)):
         metadata = {
             "version": __version__, "seed": seed, "replication": replication, "horizon": horizon, "engine": chosen,
@@ -128,9 +129,14 @@ def simulate(
         queue, desk, streams, records, horizon=horizon, grid=times, solver_latency=solver_latency, log=sink,
         progress=progress,
     )  # fmt: skip
-    unfinished = world.run()
-    if sink is not None:
-        sink.close()
+    try:
+        unfinished = world.run()
+        if sink is not None:
+            sink.close()
+    except BaseException:
+        if sink is not None:
+            sink.abandon()
+        raise
     return Run(
         queue=queue,
         controller=controller_name(controller),

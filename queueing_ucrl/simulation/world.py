@@ -8,7 +8,7 @@ then reviews, then arrivals. The compiled twin (`kernel`) gives the same event l
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class World:
         records: Records,
         *,
         horizon: float,
-        grid: Sequence[float] = (),
+        grid: Iterable[float] = (),
         solver_latency: float = 0.0,
         log: EventSink | None = None,
         progress: Progress | None = None,
@@ -70,6 +70,11 @@ class World:
         self.in_system = 0
         self.present: dict[int, tuple[int, float, float]] = {}  # job -> class, arrival, start (nan: waiting)
         self.decide = getattr(desk.session, "decide", None)
+
+        self.last_move = self.last_arrival = 0.0  # since the last review: see _open_episode
+        self.gap_count = 0
+        self.gap_sum = self.truncated_gap_sum = 0.0
+        self.time_in_state: list[float] = []
 
         m, S = len(queue.classes), queue.capacity
         self.arrivals = [0] * m

@@ -56,19 +56,10 @@ def rational_optimistic_models(draw):
         tuple(r - h * max(0, s - servers + 1) / (servers * mu) for r, h in zip(rewards, slopes, strict=True))
         for s in range(capacity)
     ]
-    shares = []
-    for row in table:
-        order = np.array(sorted(range(m), key=lambda i, row=row: -row[i]))
-        best = estimate.copy()
-        best[order[0]] = min(Fraction(1), estimate[order[0]] + radius / 2)
-        excess = sum(best) - 1
-        for i in order[:0:-1]:
-            taken = min(excess, best[i])
-            best[i] -= taken
-            excess -= taken
-        shares.append(tuple(total * p for p in best))
+    orders = [np.array(sorted(range(m), key=lambda i, row=row: -row[i])) for row in table]
+    rates = tuple(tuple(total * p for p in optimistic_shares(estimate, radius, order)) for order in orders)
     service = tuple(min(s, servers) * mu for s in range(capacity + 1))
-    return RationalModel(tuple(shares), tuple(table), service)
+    return RationalModel(rates, tuple(table), service)
 
 
 @settings(max_examples=300)

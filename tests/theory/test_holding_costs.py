@@ -277,5 +277,5 @@ def test_bad_costs_are_refused(make, message):
 
 
 def test_a_cost_that_is_no_number_is_refused():
-    with pytest.raises(TypeError, match="linear cost: rate must be a number, got '0.1'"):
+    with pytest.raises(TypeError, match=r"linear cost: rate must be a number, got '0\.1'"):
         qu.Linear("0.1")

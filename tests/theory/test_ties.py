@@ -103,9 +103,7 @@ def tied_model(random, capacity, classes):
         rates.append(tuple(rate))
         rewards.append(tuple(row))
     exact = RationalModel(tuple(rates), tuple(rewards), tuple(mu))
-    model = qu.AdmissionModel(
-        np.array(rates, dtype=float), np.array(rewards, dtype=float), np.array(mu, dtype=float)
-    )
+    model = qu.AdmissionModel(np.array(rates, dtype=float), np.array(rewards, dtype=float), np.array(mu, dtype=float))
     assert RationalModel.of(model) == exact
     return model, gain, tuple(tuple(r >= b for r in row) for row, b in zip(rewards, g, strict=True))
 

@@ -1,0 +1,146 @@
+"""From a scenario to a study's folder: cells, trials, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from queueing_ucrl._version import __version__
+from queueing_ucrl.errors import ScenarioError
+from queueing_ucrl.experiments.folder import StudyFolder
+from queueing_ucrl.experiments.regret import KINDS
+from queueing_ucrl.experiments.study import Cell, Done, Study, run_study
+from queueing_ucrl.experiments.trial import Trial
+from queueing_ucrl.learning.registry import check_options, make_controller
+from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.scenario import ControllerChoice, Scenario
+from queueing_ucrl.simulation.simulate import choose_engine, time_grid
+
+
+def choose_controllers(scenario: Scenario, names: list[str]) -> Scenario:
+    """The scenario with controllers of these names: with the file's options where it has them, else the defaults."""
+    chosen = []
+    for name in names:
+        listed = [choice for choice in scenario.controllers if choice.name == name]
+        if not listed:
+            for key, message in check_options(name, {}):
+                raise ScenarioError(f"{scenario.path}: controller {name}: {key}{message}; add it under [controller]")
+            listed = [ControllerChoice(name, {}, make_controller(name))]
+        chosen += listed
+    return replace(
+        scenario,
+        controllers=tuple(chosen),
+        points=tuple(choose_controllers(point, names) for point in scenario.points),
+    )
+
+
+def with_run(scenario: Scenario, **settings: Any) -> Scenario:
+    """The scenario (and every point of its sweep) with other run settings; None leaves one as it is."""
+    given = {key: value for key, value in settings.items() if value is not None}
+    return replace(scenario, **given, points=tuple(replace(point, **given) for point in scenario.points))
+
+
+def _cells(scenario: Scenario) -> list[Cell]:
+    cells = []
+    for k, point in enumerate(scenario.points or (scenario,)):
+        taken: dict[str, int] = {}
+        for choice in point.controllers:
+            taken[choice.name] = number = taken.get(choice.name, 0) + 1
+            name = choice.name if number == 1 else f"{choice.name} ({number})"
+            cells.append(
+                Cell(k, point.values, name, point.queue, choice.controller, point.horizon, point.solver_latency)
+            )
+    if not cells:
+        raise ScenarioError(f"{scenario.path}: names no controller; add a table [controller] or use --controller")
+    return cells
+
+
+def _queue_data(queue: Queue) -> dict[str, Any]:
+    def cost(item: Any) -> dict[str, Any]:
+        return {"kind": type(item).__name__, **asdict(item)}
+
+    return {
+        "servers": queue.servers,
+        "capacity": queue.capacity,
+        "service_rate": queue.service_rate,
+        "classes": [
+            {"name": c.name, "arrival_rate": c.arrival_rate, "reward": c.reward, "holding_cost": cost(c.holding_cost)}
+            for c in queue.classes
+        ],
+    }
+
+
+def identity(scenario: Scenario) -> dict[str, Any]:
+    """All that determines the numbers of a study but how many replications there are."""
+    return {
+        "version": __version__,
+        "seed": scenario.seed,
+        "grid": [scenario.grid_points, scenario.grid_scale],
+        "points": [
+            {
+                "values": point.values,
+                "queue": _queue_data(point.queue),
+                "controllers": [{"name": choice.name, "options": choice.options} for choice in point.controllers],
+                "horizon": point.horizon,
+                "solver_latency": point.solver_latency,
+            }
+            for point in (scenario.points or (scenario,))
+        ],
+    }
+
+
+def run_scenario(
+    scenario: Scenario,
+    out: Path,
+    *,
+    log: bool = False,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: Done | None = None,
+    within: Callable[[Trial, float], None] | None = None,
+) -> tuple[Study, StudyFolder]:
+    """Run a scenario's study into its folder, taking what is done already from there."""
+    cells = _cells(scenario)
+    engines = {cell.name: dict(zip(("engine", "because"), choose_engine(scenario.engine, cell.controller), strict=True))
+               for cell in cells}  # fmt: skip
+    facts = {
+        "title": scenario.title,
+        "replications": scenario.replications,
+        "engines": engines,
+        "cautions": sorted({c for cell in cells for c in _cautions(cell)}),
+    }
+    folder = StudyFolder(out, identity(scenario), facts)
+    grids = {cell.horizon for cell in cells}
+    grid = None
+    if len(grids) == 1:
+        grid = time_grid(cells[0].horizon, scenario.grid_points, scenario.grid_scale)
+    study = run_study(
+        cells, replications=scenario.replications, seed=scenario.seed, executor=executor, jobs=jobs,
+        engine=scenario.engine, grid=grid, log=log, folder=folder, progress=progress, within=within,
+    )  # fmt: skip
+    write_results(study, scenario, folder)
+    return study, folder
+
+
+def _cautions(cell: Cell) -> list[str]:
+    found = cell.controller.cautions(cell.queue) if hasattr(cell.controller, "cautions") else []
+    return [f"{cell.name}: {caution}" for caution in found]
+
+
+def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None:
+    """Tables and figures of a finished study; the same bytes however it was run."""
+    import pandas as pd
+
+    from queueing_ucrl.report.plots import regret_figure
+
+    folder.write_json("summary.json", {"title": scenario.title, "results": study.summary()})
+    curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)
+    folder.write_table("regret.parquet", curves)
+    folder.write_table("curves.parquet", study.curves())
+    folder.write_table("episodes.parquet", study.episodes())
+    for k, point in enumerate(scenario.points or (scenario,)):
+        name = "regret.png" if not scenario.points else f"regret-{k:04d}.png"
+        folder.write_bytes(name, regret_figure(study, point, k))

@@ -1,0 +1,144 @@
+r"""Extended value iteration: the best policy of the best plausible decision process, for any kind of confidence set.
+
+With r+(s,a) the largest plausible reward and P(s,a) the plausible transition laws,
+
+    (L u)(s) = max_a [ r+(s,a) + max_{p in P(s,a)} p . u ],
+
+until span(L u - u) = max(L u - u) - min(L u - u) < epsilon: then min and max of L u - u enclose the optimistic gain, and
+the actions that attain L u are within epsilon of it. Both hold for every u, so the steps towards it may be damped:
+
+    u <- u + alpha (L u - u),   alpha = 0.9,
+
+which is value iteration on the chains (1 - alpha) I + alpha P with the same gain a step (Puterman, 8.5.4). The damped
+chains are aperiodic, whatever the inner maximum makes of them; plain sweeps may swing for ever, and on a queue all of
+whose servers are busy they nearly do. From u = 0 the span of u stays below the diameter, as in the undamped iteration.
+
+Ties: a state's action is the first whose value no later one exceeds by more than TIE. States of equal u are ranked by
+their number. No cap on the sweeps: if rounding keeps the span from falling, an error says so.
+
+A kind of confidence set is a NamedTuple of arrays with a compiled function `look_ahead`, registered by `kind_of_set`;
+numba picks the function by the tuple's type, so all kinds share this file's loop at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.queue import IntArray
+from queueing_ucrl.model.waits import FloatArray
+
+DAMPING = 0.9  # alpha
+TIE = 1e-11  # values are of the order of the span of u; rounding moves them by 1e-14 of it
+SWEEP_WORK = 50_000_000  # entries of transition laws between two returns to Python, so that Ctrl-C is heard
+
+
+def look_ahead(sets: Any, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
+    """Fill table[s, a] with max_{p in P(s,a)} p . u. `order` has the states by falling u, `law` is scratch space."""
+    raise NotImplementedError("called from compiled code only")
+
+
+def kind_of_set(kind: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make the decorated function the `look_ahead` of sets of this kind (a NamedTuple of arrays)."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        # not annotated: numba compares its parameters with the function's to the letter
+        def choose(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+            return function if getattr(sets, "instance_class", None) is kind else None
+
+        overload(look_ahead)(choose)
+        return function
+
+    return register
+
+
+class Optimum(NamedTuple):
+    """What extended value iteration found."""
+
+    actions: IntArray  # by state
+    gain: float  # optimistic gain a step, within half of epsilon
+    values: FloatArray  # u, its smallest entry 0
+    sweeps: int
+
+
+@compiled
+def rank(u, order):  # type: ignore[no-untyped-def]
+    """Sort `order` so that u falls along it, equals by number. O(X) where it is nearly sorted, as from sweep to sweep."""
+    for i in range(1, order.size):
+        x = order[i]
+        j = i - 1
+        while j >= 0 and (u[order[j]] < u[x] or (u[order[j]] == u[x] and order[j] > x)):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = x
+
+
+@compiled
+def _sweeps(sets, rewards, u, order, actions, epsilon, limit):  # type: ignore[no-untyped-def]
+    """Sweep until the span is below epsilon or `limit` sweeps are done; (sweeps, min, max of L u - u)."""
+    states, choices = rewards.shape
+    table = np.empty((states, choices))
+    change = np.empty(states)
+    law = np.empty(states)
+    for done in range(limit):
+        rank(u, order)
+        look_ahead(sets, u, order, law, table)
+        lowest = np.inf
+        highest = -np.inf
+        for s in range(states):
+            best = rewards[s, 0] + table[s, 0]
+            choice = 0
+            for a in range(1, choices):
+                value = rewards[s, a] + table[s, a]
+                if value > best + TIE:
+                    best = value
+                    choice = a
+            actions[s] = choice
+            change[s] = best - u[s]
+            lowest = min(lowest, change[s])
+            highest = max(highest, change[s])
+        if highest - lowest < epsilon:
+            return done + 1, lowest, highest
+        smallest = np.inf
+        for s in range(states):
+            u[s] += DAMPING * change[s]
+            smallest = min(smallest, u[s])
+        for s in range(states):
+            u[s] -= smallest
+    return limit, lowest, highest
+
+
+def extended_value_iteration(
+    sets: Any, rewards: FloatArray, epsilon: float, start: FloatArray | None = None
+) -> Optimum:
+    """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`.
+
+    start: values to begin from, by default 0; any give an answer within epsilon, near ones sooner.
+    """
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be a positive number, got {epsilon}")
+    states, choices = rewards.shape
+    u = np.zeros(states) if start is None else start - start.min()
+    order = np.arange(states)
+    actions = np.zeros(states, dtype=np.int64)
+    limit = max(2, SWEEP_WORK // (states * states * choices))
+    total = 0
+    last = np.inf
+    while True:
+        sweeps, lowest, highest = _sweeps(sets, rewards, u, order, actions, epsilon, limit)
+        total += sweeps
+        span = highest - lowest
+        if span < epsilon:
+            return Optimum(actions, 0.5 * (lowest + highest), u, total)
+        # the span never grows; where a whole batch of sweeps has not made it fall, none will
+        if not span < last * (1.0 - 1e-6):
+            raise SolverError(
+                f"extended value iteration cannot reach epsilon = {epsilon:.3g}: the span of the change stays at "
+                f"{span:.3g} after {total} sweeps, with values up to {u.max():.3g}"
+            )
+        last = span

@@ -1,0 +1,199 @@
+r"""KL-UCRL (Filippi, Cappe, Garivier 2010): transition laws in Kullback-Leibler balls.
+
+    |r - r^| <= C_R / sqrt(N),    C_R = sqrt(log(4 X A log T / delta) / 1.99)
+    KL(p^ || q) <= C_P / N,       C_P = X [B + log(G) (1 + 1/G)],  B = log(2 e X^2 A log T / delta),  G = B + 1 / log T
+
+with log(max(2, t)) for log T, as the horizon is not known. A pair never seen may do anything.
+
+Inner maximum over KL(p^ || q) <= C. Let Z be the support of p^, M the largest u on it, d = M - u >= 0 there, and
+
+    f(y) = sum_Z p^ log(1 + d y) + log sum_Z p^ / (1 + d y),    y > 0,
+
+which is KL(p^ || q) for q proportional to p^ / (1 + d y) on Z; it grows from 0 at y = 0. (With y = 1 / (v - M) it is the
+f(v) of the article; written so, it loses no digits where v is far above M.)
+If the largest u lies above M and f at y = 1 / (max u - M) is below C, then q keeps that shape on Z with mass exp(f - C), and
+the rest goes to the best state; otherwise y solves f(y) = C and q has all its mass on Z.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.tabular.evi import kind_of_set
+from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.queue import IntArray
+from queueing_ucrl.model.waits import FloatArray
+
+LARGEST = 690.0  # of log y: beyond it the mass off the best state of Z is below 1e-299
+CLOSE = 1e-7  # a Newton step in log y of this size leaves an error of its square
+NEWTON_STEPS = 200  # bisection alone takes 40 from the widest bracket to CLOSE
+
+
+class KlBalls(NamedTuple):
+    """For each pair (s, a) the laws q with KL(centre || q) <= budget."""
+
+    centre: FloatArray  # p^, X by A by X
+    budget: FloatArray  # C, X by A
+    support: IntArray  # the first size[s, a] of support[s, a] are the states that p^ reaches
+    size: IntArray
+    log_y: FloatArray  # where the last search ended, and the next begins; nan before the first
+
+
+@compiled
+def divergence(p, d, size, y):  # type: ignore[no-untyped-def]
+    """f(y), its derivative by log y, and sum p / (1 + d y). O(|Z|)."""
+    entropy = 0.0
+    total = 0.0
+    slope = 0.0
+    square = 0.0
+    for k in range(size):
+        dy = d[k] * y
+        share = p[k] / (1.0 + dy)
+        entropy += p[k] * math.log1p(dy)
+        total += share
+        slope += share * dy
+        square += share * dy / (1.0 + dy)
+    return entropy + math.log(total), slope - square / total, total
+
+
+@compiled
+def solve_divergence(p, d, size, budget, log_y):  # type: ignore[no-untyped-def]
+    """log y with f(y) = budget > 0, at most LARGEST, from the guess log_y (nan: none). d must not all be 0.
+
+    Newton's method on log y, kept inside a bracket that shrinks at every step.
+    """
+    low = -LARGEST
+    high = LARGEST
+    if not low < log_y < high:
+        mean = 0.0
+        square = 0.0
+        for k in range(size):
+            mean += p[k] * d[k]
+            square += p[k] * d[k] * d[k]
+        log_y = 0.5 * math.log(2.0 * budget / (square - mean * mean))  # f ~ variance y^2 / 2 for small y
+        if not low < log_y < high:
+            log_y = 0.0
+    for _ in range(NEWTON_STEPS):
+        f, slope, _total = divergence(p, d, size, math.exp(log_y))
+        if f < budget:
+            low = log_y
+        else:
+            high = log_y
+        step = (budget - f) / slope
+        if abs(step) < CLOSE:
+            return min(LARGEST, log_y + step)
+        log_y += step
+        if not low < log_y < high:
+            log_y = 0.5 * (low + high)
+        if high - low < CLOSE:
+            return log_y
+    return np.nan
+
+
+@compiled
+def best_in_kl_ball(p, d, centre, support, size, budget, log_y, u, best, law):  # type: ignore[no-untyped-def]
+    """Fill `law` with the q of KL(centre || q) <= budget that makes q . u largest; (q . u, where the search ended).
+
+    p and d are scratch space. `best` is a state of largest u. O(X) and some 3 |Z| logarithms.
+    """
+    for x in range(u.size):
+        law[x] = 0.0
+    if size == 0:
+        law[best] = 1.0
+        return u[best], log_y
+    top = u[support[0]]
+    bottom = top
+    for k in range(1, size):
+        top = max(top, u[support[k]])
+        bottom = min(bottom, u[support[k]])
+    for k in range(size):
+        p[k] = centre[support[k]]
+        d[k] = top - u[support[k]]
+    inside = 1.0  # mass that stays on Z
+    solve = True
+    y = 0.0
+    if u[best] > top:
+        y = 1.0 / (u[best] - top)
+        f, _slope, total = divergence(p, d, size, y)
+        if f < budget:
+            inside = math.exp(f - budget)
+            solve = False
+    if solve and bottom < top:  # where Z is level, q = p^ (y = 0) is as good as any law on Z
+        log_y = solve_divergence(p, d, size, budget, log_y)
+        y = math.exp(log_y)
+    if solve:
+        total = 0.0
+        for k in range(size):
+            total += p[k] / (1.0 + d[k] * y)
+    law[best] = 1.0 - inside
+    value = law[best] * u[best]
+    for k in range(size):
+        mass = inside * p[k] / (1.0 + d[k] * y) / total
+        law[support[k]] += mass
+        value += mass * u[support[k]]
+    return value, log_y
+
+
+@kind_of_set(KlBalls)
+def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+    p = np.empty(u.size)
+    d = np.empty(u.size)
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            table[s, a], sets.log_y[s, a] = best_in_kl_ball(
+                p, d, sets.centre[s, a], sets.support[s, a], sets.size[s, a], sets.budget[s, a], sets.log_y[s, a],
+                u, order[0], law,
+            )  # fmt: skip
+
+
+@compiled
+def _supports(transitions, support, size):  # type: ignore[no-untyped-def]
+    for s in range(transitions.shape[0]):
+        for a in range(transitions.shape[1]):
+            size[s, a] = 0
+            for x in range(transitions.shape[2]):
+                if transitions[s, a, x] > 0:
+                    support[s, a, size[s, a]] = x
+                    size[s, a] += 1
+
+
+def kl_balls(seen: Experience, budget: FloatArray) -> KlBalls:
+    """The balls around what was seen."""
+    support = np.zeros(seen.transitions.shape, dtype=np.int64)
+    size = np.zeros(seen.visits.shape, dtype=np.int64)
+    _supports(seen.transitions, support, size)
+    return KlBalls(seen.frequencies, budget, support, size, np.full(size.shape, np.nan))
+
+
+def constants(states: int, actions: int, steps: int, delta: float) -> tuple[float, float]:
+    """C_R and C_P."""
+    log_t = math.log(max(2, steps))
+    B = math.log(2.0 * math.e * states**2 * actions * log_t / delta)
+    G = B + 1.0 / log_t
+    C_R = math.sqrt(math.log(4.0 * states * actions * log_t / delta) / 1.99)
+    return C_R, states * (B + math.log(G) * (1.0 + 1.0 / G))
+
+
+@dataclass(frozen=True)
+class KlUcrl(TabularLearner):
+    """KL-UCRL: optimism in Kullback-Leibler balls around the observed transition laws."""
+
+    name: ClassVar[str] = "kl-ucrl"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> KlUcrlSession:
+        return KlUcrlSession(knowledge, self.delta)
+
+
+class KlUcrlSession(OptimisticSession):
+    """KL-UCRL in one run."""
+
+    def plausible(self, seen: Experience) -> tuple[FloatArray, KlBalls]:
+        C_R, C_P = constants(seen.states, seen.actions, seen.steps, self.delta)
+        rewards = seen.mean_rewards + C_R / np.sqrt(seen.floored_visits)
+        return np.minimum(1.0, rewards), kl_balls(seen, C_P / seen.floored_visits)

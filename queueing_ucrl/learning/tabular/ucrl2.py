@@ -1,0 +1,93 @@
+r"""UCRL2 (Jaksch, Ortner, Auer 2010): transition laws in l1 balls, rewards in Hoeffding intervals.
+
+    |r - r^| <= sqrt(7 log(2 X A t / delta) / (2 N)),    |p - p^|_1 <= sqrt(14 X log(2 A t / delta) / N)
+
+with X states, A actions, N = max(1, visits of the pair), t = max(1, steps so far). r+ is cut at 1.
+Inner maximum: the best state gains half the radius, and the excess is taken from the worst states upward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.tabular.evi import kind_of_set
+from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.queue import IntArray
+from queueing_ucrl.model.waits import FloatArray
+
+
+class L1Balls(NamedTuple):
+    """For each pair (s, a) the laws within `radius` of `centre` in l1."""
+
+    centre: FloatArray  # p^, X by A by X
+    radius: FloatArray  # X by A
+
+
+@compiled
+def best_in_l1_ball(centre, radius, u, order, law):  # type: ignore[no-untyped-def]
+    """Fill `law` with the law of the ball that makes p . u largest; p . u. O(X).
+
+    `order` has the states by falling u. A pair never seen has the centre 0 and all mass on the best state.
+    """
+    states = u.size
+    for x in range(states):
+        law[x] = centre[x]
+    best = order[0]
+    law[best] = min(1.0, centre[best] + 0.5 * radius)
+    excess = law[best] - centre[best]
+    for j in range(states - 1, 0, -1):
+        if excess <= 0.0:
+            break
+        x = order[j]
+        taken = min(excess, law[x])
+        law[x] -= taken
+        excess -= taken
+    value = 0.0
+    for x in range(states):
+        value += law[x] * u[x]
+    return value
+
+
+@kind_of_set(L1Balls)
+def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            table[s, a] = best_in_l1_ball(sets.centre[s, a], sets.radius[s, a], u, order, law)
+
+
+def reward_radius(visits: IntArray, states: int, actions: int, steps: int, delta: float) -> FloatArray:
+    """sqrt(7 log(2 X A t / delta) / (2 N))."""
+    t = max(1, steps)
+    return np.sqrt(3.5 * math.log(2.0 * states * actions * t / delta) / np.maximum(1, visits))
+
+
+def transition_radius(visits: IntArray, states: int, actions: int, steps: int, delta: float) -> FloatArray:
+    """sqrt(14 X log(2 A t / delta) / N)."""
+    t = max(1, steps)
+    return np.sqrt(14.0 * states * math.log(2.0 * actions * t / delta) / np.maximum(1, visits))
+
+
+@dataclass(frozen=True)
+class Ucrl2(TabularLearner):
+    """UCRL2: optimism in l1 balls around the observed transition laws."""
+
+    name: ClassVar[str] = "ucrl2"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2Session:
+        return Ucrl2Session(knowledge, self.delta)
+
+
+class Ucrl2Session(OptimisticSession):
+    """UCRL2 in one run."""
+
+    def plausible(self, seen: Experience) -> tuple[FloatArray, L1Balls]:
+        size = (seen.states, seen.actions, seen.steps, self.delta)
+        rewards = seen.mean_rewards + reward_radius(seen.visits, *size)
+        balls = L1Balls(seen.frequencies, transition_radius(seen.visits, *size))
+        return np.minimum(1.0, rewards), balls

@@ -1,0 +1,91 @@
+r"""UCRL2B (Fruit, Pirotta, Lazaric 2020): empirical Bernstein intervals for every entry of the transition laws.
+
+    |p(x) - p^(x)| <= 2 sqrt(p^(x) (1 - p^(x)) L / N) + 6 L / N,    L = log(6 X A N / delta),
+
+cut to [0, 1], and rewards likewise with their empirical variance (the mean square less the squared mean).
+Inner maximum: every entry starts at its lower end, then the states of highest u are filled first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.tabular.evi import kind_of_set
+from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.queue import IntArray
+from queueing_ucrl.model.waits import FloatArray
+
+
+class Boxes(NamedTuple):
+    """For each pair (s, a) the laws whose entries lie between `low` and `high`. X by A by X."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+@compiled
+def best_in_box(low, high, u, order, law):  # type: ignore[no-untyped-def]
+    """Fill `law` with the law between `low` and `high` that makes p . u largest; p . u. O(X).
+
+    sum low <= 1 <= sum high. `order` has the states by falling u.
+    """
+    states = u.size
+    left = 1.0
+    value = 0.0
+    for x in range(states):
+        law[x] = low[x]
+        left -= low[x]
+        value += low[x] * u[x]
+    for j in range(states):
+        if left <= 0.0:
+            break
+        x = order[j]
+        given = min(left, high[x] - low[x])
+        law[x] += given
+        left -= given
+        value += given * u[x]
+    return value
+
+
+@kind_of_set(Boxes)
+def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            table[s, a] = best_in_box(sets.low[s, a], sets.high[s, a], u, order, law)
+
+
+def logarithm(visits: IntArray, states: int, actions: int, delta: float) -> FloatArray:
+    """L = log(6 X A N / delta), N = max(1, visits)."""
+    return np.log(6.0 * states * actions * np.maximum(1, visits) / delta)
+
+
+def bernstein_radius(variance: FloatArray, visits: IntArray, L: FloatArray) -> FloatArray:
+    """2 sqrt(variance L / N) + 6 L / N."""
+    N = np.maximum(1, visits)
+    return 2.0 * np.sqrt(variance * L / N) + 6.0 * L / N
+
+
+@dataclass(frozen=True)
+class Ucrl2B(TabularLearner):
+    """UCRL2B: optimism in empirical Bernstein intervals."""
+
+    name: ClassVar[str] = "ucrl2b"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2BSession:
+        return Ucrl2BSession(knowledge, self.delta)
+
+
+class Ucrl2BSession(OptimisticSession):
+    """UCRL2B in one run."""
+
+    def plausible(self, seen: Experience) -> tuple[FloatArray, Boxes]:
+        L = logarithm(seen.visits, seen.states, seen.actions, self.delta)
+        rewards = seen.mean_rewards + bernstein_radius(seen.reward_variances, seen.visits, L)
+        p = seen.frequencies
+        radius = bernstein_radius(p * (1.0 - p), seen.visits[:, :, None], L[:, :, None])
+        return np.minimum(1.0, rewards), Boxes(np.maximum(0.0, p - radius), np.minimum(1.0, p + radius))

@@ -1,0 +1,71 @@
+"""Sweeps: a scenario may list values for any of its numbers, and is run for every combination.
+
+[sweep]
+queue.service_rate = [0.3, 0.4, 0.5]
+class.gold.arrival_rate = [1.0, 2.0]       # a class by its name
+controller.first_episode = [10.0, 20.0]
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from typing import Any
+
+LARGEST_SWEEP = 10_000
+
+Place = tuple[int | str, ...]
+
+
+def _listed_values(table: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and their lists, whether the file wrote `a.b = []` or `"a.b" = []`."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _listed_values(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _put(tables: dict[str, Any], key: str, value: Any) -> bool:
+    """Set a dotted key; False if the scenario has no such place."""
+    section, *rest = key.split(".")
+    target: Any = tables.get(section)
+    if section == "class" and isinstance(target, list) and len(rest) > 1:
+        name, *rest = rest
+        target = next((t for t in target if t.get("name") == name), None)
+    elif section == "controller" and isinstance(target, list):
+        targets = target
+        return bool(rest) and bool(targets) and all(_put({"controller": t}, key, value) for t in targets)
+    elif section == "run" and target is None:
+        target = tables.setdefault("run", {})
+    for part in rest[:-1]:
+        target = target.get(part) if isinstance(target, dict) else None
+    if not isinstance(target, dict) or not rest or section == "sweep":
+        return False
+    target[rest[-1]] = value
+    return True
+
+
+def sweep_points(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], list[tuple[Place, str]]]]:
+    """(values, the scenario's tables with them, what is wrong) for each combination; nothing without a sweep."""
+    lists = dict(_listed_values(tables.get("sweep", {})))
+    plain = {key: value for key, value in tables.items() if key != "sweep"}
+    wrong: list[tuple[Place, str]] = []
+    for key, values in lists.items():
+        if not isinstance(values, list) or not values:
+            wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} must be a list of values, not empty"))
+        elif not _put(copy.deepcopy(plain), key, values[0]):
+            wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} is not a key of this scenario"))
+    if not wrong and prod(len(values) for values in lists.values()) > LARGEST_SWEEP:
+        wrong.append((("sweep",), f"sweep has more than {LARGEST_SWEEP} combinations"))
+    if wrong:
+        yield {}, {}, wrong
+        return
+    for combination in product(*lists.values()) if lists else ():
+        changed = copy.deepcopy(plain)
+        values = dict(zip(lists, combination, strict=True))
+        for key, value in values.items():
+            _put(changed, key, value)
+        yield values, changed, []
