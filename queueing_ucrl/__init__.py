@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 from queueing_ucrl._version import __version__
 
 if TYPE_CHECKING:
-    from queueing_ucrl.errors import ScenarioError, SolverError
+    from queueing_ucrl.errors import FolderError, ScenarioError, SolverError
+    from queueing_ucrl.experiments.study import Study, replicate
+    from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Session, Tally, TickTally
+    from queueing_ucrl.learning.fixed import AdmitAll, Oracle, RandomPolicy, TrunkReservation
+    from queueing_ucrl.learning.registry import controller_names, make_controller
+    from queueing_ucrl.learning.ucrl_ac import UcrlAc
     from queueing_ucrl.model.birth_death import Evaluation, evaluate
     from queueing_ucrl.model.bounds import RegretBound, policy_iteration_bound, value_iteration_bound
     from queueing_ucrl.model.costs import (
@@ -33,11 +38,20 @@ if TYPE_CHECKING:
     from queueing_ucrl.model.policy import Policy
     from queueing_ucrl.model.queue import AdmissionModel, JobClass, Queue
     from queueing_ucrl.scenario import Scenario, load_scenario
+    from queueing_ucrl.simulation.event_log import read_events
+    from queueing_ucrl.simulation.run import Run
+    from queueing_ucrl.simulation.simulate import GuaranteeWarning, simulate, time_grid
+    from queueing_ucrl.solvers.service import SolveRequest
     from queueing_ucrl.solvers.solution import Solution
     from queueing_ucrl.solvers.solve import solve
 
 _HOMES = {
-    "errors": ("ScenarioError", "SolverError"),
+    "errors": ("FolderError", "ScenarioError", "SolverError"),
+    "experiments.study": ("Study", "replicate"),
+    "learning.controller": ("Controller", "Knowledge", "Plan", "Session", "Tally", "TickTally"),
+    "learning.fixed": ("AdmitAll", "Oracle", "RandomPolicy", "TrunkReservation"),
+    "learning.registry": ("controller_names", "make_controller"),
+    "learning.ucrl_ac": ("UcrlAc",),
     "model.birth_death": ("Evaluation", "evaluate"),
     "model.bounds": ("RegretBound", "policy_iteration_bound", "value_iteration_bound"),
     "model.costs": (
@@ -48,6 +62,10 @@ _HOMES = {
     "model.policy": ("Policy",),
     "model.queue": ("AdmissionModel", "JobClass", "Queue"),
     "scenario": ("Scenario", "load_scenario"),
+    "simulation.event_log": ("read_events",),
+    "simulation.run": ("Run",),
+    "simulation.simulate": ("GuaranteeWarning", "simulate", "time_grid"),
+    "solvers.service": ("SolveRequest",),
     "solvers.solution": ("Solution",),
     "solvers.solve": ("solve",),
 }  # fmt: skip

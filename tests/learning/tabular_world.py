@@ -10,7 +10,9 @@ from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally
 
 
 @compiled
-def _episode(admits, rates, pay, service_rates, tick_rate, limits, numbers, used, state, visits, ups, downs, sums, squares):  # type: ignore[no-untyped-def]
+def _episode(
+    admits, rates, pay, service_rates, tick_rate, limits, numbers, used, state, visits, ups, downs, sums, squares
+):  # type: ignore[no-untyped-def]
     """Ticks until a state's visits reach their limit or the numbers are used up; (numbers used, state, why)."""
     capacity, classes = admits.shape
     while used < numbers.size:

@@ -113,17 +113,12 @@ def _sweeps(sets, rewards, u, order, actions, epsilon, limit):  # type: ignore[n
     return limit, lowest, highest
 
 
-def extended_value_iteration(
-    sets: Any, rewards: FloatArray, epsilon: float, start: FloatArray | None = None
-) -> Optimum:
-    """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`.
-
-    start: values to begin from, by default 0; any give an answer within epsilon, near ones sooner.
-    """
+def extended_value_iteration(sets: Any, rewards: FloatArray, epsilon: float) -> Optimum:
+    """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`, from u = 0."""
     if not epsilon > 0:
         raise ValueError(f"epsilon must be a positive number, got {epsilon}")
     states, choices = rewards.shape
-    u = np.zeros(states) if start is None else start - start.min()
+    u = np.zeros(states)
     order = np.arange(states)
     actions = np.zeros(states, dtype=np.int64)
     limit = max(2, SWEEP_WORK // (states * states * choices))

@@ -75,5 +75,4 @@ class PsrlSession(TabularSession):
 
     def best(self, seen: Experience) -> Optimum:
         rewards = draw_rewards(seen, self.chance)
-        start = None if self.optimum is None else self.optimum.values
-        return extended_value_iteration(draw_laws(seen, self.chance), rewards, ACCURACY, None)
+        return extended_value_iteration(draw_laws(seen, self.chance), rewards, ACCURACY)
