@@ -18,8 +18,16 @@ if TYPE_CHECKING:
     from queueing_ucrl.errors import FolderError, ScenarioError, SolverError
     from queueing_ucrl.experiments.study import Study, replicate
     from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Session, Tally, TickTally
-    from queueing_ucrl.learning.fixed import AdmitAll, Oracle, RandomPolicy, TrunkReservation
+    from queueing_ucrl.learning.fixed import (
+        AdmitAll,
+        BestStationary,
+        FollowingOracle,
+        Oracle,
+        RandomPolicy,
+        TrunkReservation,
+    )
     from queueing_ucrl.learning.registry import controller_names, make_controller
+    from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
     from queueing_ucrl.learning.ucrl_ac import UcrlAc
     from queueing_ucrl.model.birth_death import Evaluation, evaluate
     from queueing_ucrl.model.bounds import RegretBound, policy_iteration_bound, value_iteration_bound
@@ -34,6 +42,8 @@ if TYPE_CHECKING:
         Saturating,
     )
     from queueing_ucrl.model.diameter import diameter, diameter_lower_bound, log10_diameter
+    from queueing_ucrl.model.drift import Drift, best_stationary
+    from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady, Steps
     from queueing_ucrl.model.performance import Performance, performance
     from queueing_ucrl.model.policy import Policy
     from queueing_ucrl.model.queue import AdmissionModel, JobClass, Queue
@@ -49,8 +59,9 @@ _HOMES = {
     "errors": ("FolderError", "ScenarioError", "SolverError"),
     "experiments.study": ("Study", "replicate"),
     "learning.controller": ("Controller", "Knowledge", "Plan", "Session", "Tally", "TickTally"),
-    "learning.fixed": ("AdmitAll", "Oracle", "RandomPolicy", "TrunkReservation"),
+    "learning.fixed": ("AdmitAll", "BestStationary", "FollowingOracle", "Oracle", "RandomPolicy", "TrunkReservation"),
     "learning.registry": ("controller_names", "make_controller"),
+    "learning.tabular": ("KlUcrl", "Psrl", "Ucrl2", "Ucrl2B", "Ucrl3"),
     "learning.ucrl_ac": ("UcrlAc",),
     "model.birth_death": ("Evaluation", "evaluate"),
     "model.bounds": ("RegretBound", "policy_iteration_bound", "value_iteration_bound"),
@@ -58,6 +69,8 @@ _HOMES = {
         "Custom", "Deadline", "Free", "HoldingCost", "Linear", "PiecewiseLinear", "Power", "Saturating",
     ),
     "model.diameter": ("diameter", "diameter_lower_bound", "log10_diameter"),
+    "model.drift": ("Drift", "best_stationary"),
+    "model.patterns": ("ArrivalPattern", "Sinusoid", "Steady", "Steps"),
     "model.performance": ("Performance", "performance"),
     "model.policy": ("Policy",),
     "model.queue": ("AdmissionModel", "JobClass", "Queue"),

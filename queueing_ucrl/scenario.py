@@ -5,6 +5,7 @@ All mistakes of a file are told at once, each with its place, the value found an
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from queueing_ucrl.errors import ScenarioError
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
+from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady, Steps
 from queueing_ucrl.model.queue import LARGEST_TABLE, JobClass, Queue
 from queueing_ucrl.sweep import sweep_points
 
@@ -97,6 +99,31 @@ class _PiecewiseLinear(_Cost):
     points: Annotated[list[Point], Field(min_length=1)]
 
 
+class _Steps(_Section):
+    kind: Literal["steps"]
+    times: list[Positive]
+    factors: Annotated[list[NotNegative], Field(min_length=1)]
+    period: Positive = math.inf
+
+    @model_validator(mode="after")
+    def _is_a_pattern(self) -> _Steps:
+        self.pattern()
+        return self
+
+    def pattern(self) -> ArrivalPattern:
+        return Steps(self.times, self.factors, self.period)
+
+
+class _Sinusoid(_Section):
+    kind: Literal["sinusoid"]
+    amplitude: Annotated[float, Field(ge=0, le=1)]
+    period: Positive
+    phase: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+
+    def pattern(self) -> ArrivalPattern:
+        return Sinusoid(self.amplitude, self.period, self.phase)
+
+
 class _Class(_Section):
     name: Name
     arrival_rate: Positive
@@ -104,6 +131,7 @@ class _Class(_Section):
     holding_cost: Annotated[
         _Free | _Linear | _Power | _Saturating | _Deadline | _PiecewiseLinear, Field(discriminator="kind")
     ] = _Free(kind="free")
+    pattern: Annotated[_Steps | _Sinusoid, Field(discriminator="kind")] | None = None
 
 
 class _Queue(_Section):
@@ -146,7 +174,9 @@ _COSTS: dict[str, type[_Section]] = {
     "free": _Free, "linear": _Linear, "power": _Power, "saturating": _Saturating, "deadline": _Deadline,
     "piecewise-linear": _PiecewiseLinear,
 }  # fmt: skip
-_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, "run": _Run, **_COSTS}
+_PATTERNS: dict[str, type[_Section]] = {"steps": _Steps, "sinusoid": _Sinusoid}
+_KINDS = {"holding_cost": _COSTS, "pattern": _PATTERNS}
+_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, "run": _Run, **_COSTS, **_PATTERNS}
 
 
 @dataclass(frozen=True)
@@ -242,7 +272,7 @@ def _path_of_keys(place: Place) -> str:
     for k, part in enumerate(place):
         if isinstance(part, int):
             words += f"[{part + 1}]"
-        elif not (part in _COSTS and k > 0 and place[k - 1] == "holding_cost"):
+        elif not (k > 0 and part in _KINDS.get(str(place[k - 1]), ())):
             key = part if part.replace("_", "").replace("-", "").isalnum() else repr(part)
             words += f".{_shortened(key)}" if words else _shortened(key)
     return words or "the file"
@@ -280,6 +310,7 @@ def _remedy(error: Any) -> str:
         return "must be tables, each with the heading [[class]], at least one"
     if len(place) > 1 and place[-2] == "points":
         return "must be a pair [wait, cost]"
+    kinds = ", ".join(_KINDS.get(str(place[-1]), _COSTS)) if place else ""
     words = {
         "greater_than": "must be positive",
         "greater_than_equal": "must be at least {ge:g}",
@@ -294,8 +325,8 @@ def _remedy(error: Any) -> str:
         "too_short": "must not be empty",
         "model_type": "must be a table",
         "model_attributes_type": 'must be a table such as {{ kind = "linear", rate = 0.1 }}',
-        "union_tag_not_found": f"needs a kind: {', '.join(_COSTS)}",
-        "union_tag_invalid": f"must be one of {', '.join(_COSTS)}",
+        "union_tag_not_found": f"needs a kind: {kinds}",
+        "union_tag_invalid": f"must be one of {kinds}",
     }.get(kind, "{error}" if "error" in context else error["msg"])
     return words.format(**context)
 
@@ -337,7 +368,12 @@ def _told(path: Path, text: str, mistakes: list[Mistake]) -> Iterator[str]:
 
 
 def _queue(file: _File) -> Queue:
-    classes = [JobClass(c.name, c.arrival_rate, c.reward, c.holding_cost.cost()) for c in file.classes]
+    classes = [
+        JobClass(
+            c.name, c.arrival_rate, c.reward, c.holding_cost.cost(), c.pattern.pattern() if c.pattern else Steady()
+        )
+        for c in file.classes
+    ]
     queue = Queue(file.queue.servers, file.queue.capacity, file.queue.service_rate, classes)
     with np.errstate(over="ignore"):
         _ = queue.model  # expected costs that overflow, rates too far apart: told now, with the file's name

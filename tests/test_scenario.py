@@ -103,7 +103,7 @@ def test_a_name_may_be_any_printable_text(load, name):
         ("arrival_rate = 1.0", "arrival_rate = -2", "x.toml:7: class[1].arrival_rate = -2 must be positive"),
         ("servers = 1", "servers = 0", "x.toml:2: queue.servers = 0 must be at least 1"),
         ("capacity = 5", "capacity = 0", "x.toml:3: queue.capacity = 0 must be at least 1"),
-        ("capacity = 5", f"capacity = {10**9}", "x.toml:3: queue.capacity = 1000000000 must be at most 100000000"),
+        ("capacity = 5", f"capacity = {10**9}", "x.toml:3: queue.capacity = 1000000000 must be at most 10000000"),
         ("reward = 1.0", "reward = -1", "x.toml:8: class[1].reward = -1 must be at least 0"),
         ("reward = 1.0", "reward = nan", "x.toml:8: class[1].reward = nan must be a finite number"),
         ("service_rate = 1.0", "service_rate = inf", "x.toml:4: queue.service_rate = inf must be a finite number"),
@@ -248,8 +248,8 @@ def test_a_long_value_is_shown_in_part(told):
         ("service_rate = 1.0", "1" + "0" * 400, "is too large for a number"),
         ("service_rate = 1.0", "0x1" + "f" * 5000, "is too large for a number"),
         ("service_rate = 1.0", "1" + "0" * 5000, "a number has thousands of digits"),
-        ("capacity = 5", "1" + "0" * 30, "must be at most 100000000"),
-        ("servers = 1", "0x1" + "f" * 5000, "must be at most 100000000"),
+        ("capacity = 5", "1" + "0" * 30, "must be at most 10000000"),
+        ("servers = 1", "0x1" + "f" * 5000, "must be at most 10000000"),
     ],
 )
 def test_a_huge_integer_is_refused(told, key, number, message):
@@ -276,7 +276,7 @@ def test_a_deep_value_of_an_unknown_key_is_not_unrolled(told):
         (GOOD.replace("servers = 1", "servers = 5").replace("rate = 1.0", "rate = 1e308"), ["must be finite"]),
         (
             GOOD.replace("capacity = 5", "capacity = 90000000") + CLASS.replace('"a"', '"b"'),
-            ["capacity x classes must be at most 100000000, got 90000000 x 2"],
+            ["capacity x classes must be at most 10000000, got 90000000 x 2"],
         ),
     ],
 )
@@ -341,7 +341,8 @@ def test_a_shipped_scenario_explains_itself_and_turns_somebody_away(path):
 
 
 def test_scenarios_from_life_show_every_kind_of_cost():
-    queues = [qu.load_scenario(p).queue for p in SHIPPED if not p.name.startswith("paper-")]
+    life = ("call-centre", "network-traffic", "ev-charging", "cloud-jobs")
+    queues = [qu.load_scenario(p).queue for p in SHIPPED if p.stem in life]
     kinds = {type(c.holding_cost) for queue in queues for c in queue.classes}
     assert kinds == {qu.Free, qu.Linear, qu.Power, qu.Saturating, qu.Deadline, qu.PiecewiseLinear}
     assert all(len(queue.classes) >= 3 for queue in queues)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from queueing_ucrl._version import __version__
 from queueing_ucrl.errors import ScenarioError
@@ -14,8 +16,8 @@ from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.regret import KINDS
 from queueing_ucrl.experiments.study import Cell, Done, Study, run_study
 from queueing_ucrl.experiments.trial import Trial
+from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.registry import check_options, make_controller
-from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.simulate import choose_engine, time_grid
 
@@ -40,6 +42,9 @@ def choose_controllers(scenario: Scenario, names: list[str]) -> Scenario:
 def with_run(scenario: Scenario, **settings: Any) -> Scenario:
     """The scenario (and every point of its sweep) with other run settings; None leaves one as it is."""
     given = {key: value for key, value in settings.items() if value is not None}
+    for key in given:
+        if any(f"run.{key}" in point.values for point in scenario.points):
+            raise ScenarioError(f"--{key}: {scenario.path} sweeps over run.{key}; take it out of one of the two")
     return replace(scenario, **given, points=tuple(replace(point, **given) for point in scenario.points))
 
 
@@ -51,26 +56,27 @@ def _cells(scenario: Scenario) -> list[Cell]:
             taken[choice.name] = number = taken.get(choice.name, 0) + 1
             name = choice.name if number == 1 else f"{choice.name} ({number})"
             cells.append(
-                Cell(k, point.values, name, point.queue, choice.controller, point.horizon, point.solver_latency)
-            )
+                Cell(
+                    k, point.values, name, point.queue, choice.controller, point.horizon, point.solver_latency,
+                    point.replications, point.seed, time_grid(point.horizon, point.grid_points, point.grid_scale),
+                    point.engine,
+                )
+            )  # fmt: skip
     if not cells:
         raise ScenarioError(f"{scenario.path}: names no controller; add a table [controller] or use --controller")
+    for cell in cells:
+        _try_to_begin(cell, scenario)
     return cells
 
 
-def _queue_data(queue: Queue) -> dict[str, Any]:
-    def cost(item: Any) -> dict[str, Any]:
-        return {"kind": type(item).__name__, **asdict(item)}
-
-    return {
-        "servers": queue.servers,
-        "capacity": queue.capacity,
-        "service_rate": queue.service_rate,
-        "classes": [
-            {"name": c.name, "arrival_rate": c.arrival_rate, "reward": c.reward, "holding_cost": cost(c.holding_cost)}
-            for c in queue.classes
-        ],
-    }
+def _try_to_begin(cell: Cell, scenario: Scenario) -> None:
+    """Let the controller say now, before anything is written, that it cannot work on its queue."""
+    controller = cell.controller
+    truth, ticks = getattr(controller, "knows_truth", False), getattr(controller, "sees_ticks", False)
+    try:
+        controller.begin(Knowledge.of(cell.queue, truth=truth, ticks=ticks), np.random.default_rng(0))
+    except ValueError as error:
+        raise ScenarioError(f"{scenario.path}: controller {cell.name}: {error}") from error
 
 
 def identity(scenario: Scenario) -> dict[str, Any]:
@@ -82,7 +88,7 @@ def identity(scenario: Scenario) -> dict[str, Any]:
         "points": [
             {
                 "values": point.values,
-                "queue": _queue_data(point.queue),
+                "queue": point.queue.plain_data(),
                 "controllers": [{"name": choice.name, "options": choice.options} for choice in point.controllers],
                 "horizon": point.horizon,
                 "solver_latency": point.solver_latency,
@@ -104,7 +110,7 @@ def run_scenario(
 ) -> tuple[Study, StudyFolder]:
     """Run a scenario's study into its folder, taking what is done already from there."""
     cells = _cells(scenario)
-    engines = {cell.name: dict(zip(("engine", "because"), choose_engine(scenario.engine, cell.controller), strict=True))
+    engines = {cell.name: dict(zip(("engine", "because"), choose_engine(cell.engine, cell.controller), strict=True))
                for cell in cells}  # fmt: skip
     facts = {
         "title": scenario.title,
@@ -113,13 +119,8 @@ def run_scenario(
         "cautions": sorted({c for cell in cells for c in _cautions(cell)}),
     }
     folder = StudyFolder(out, identity(scenario), facts)
-    grids = {cell.horizon for cell in cells}
-    grid = None
-    if len(grids) == 1:
-        grid = time_grid(cells[0].horizon, scenario.grid_points, scenario.grid_scale)
     study = run_study(
-        cells, replications=scenario.replications, seed=scenario.seed, executor=executor, jobs=jobs,
-        engine=scenario.engine, grid=grid, log=log, folder=folder, progress=progress, within=within,
+        cells, executor=executor, jobs=jobs, log=log, folder=folder, progress=progress, within=within
     )  # fmt: skip
     write_results(study, scenario, folder)
     return study, folder

@@ -11,29 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 from queueing_ucrl.errors import FolderError
+from queueing_ucrl.experiments.files import write_atomically
 from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.simulation.event_log import is_whole
 
 MANIFEST = "manifest.json"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """The whole file or none of it."""
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _differences(old: Any, new: Any, place: str = "") -> list[str]:
@@ -92,14 +79,14 @@ class StudyFolder:
         return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.parquet"
 
     def event_log(self, point: int, name: str, replication: int) -> Path:
-        """Where a trial's event log goes."""
-        path = self._file("events", point, name, replication)
+        """Where a trial's event log goes, wherever the process that writes it works."""
+        path = self._file("events", point, name, replication).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def load(self, trial: Trial) -> TrialResult | None:
         """A finished trial's result; None if there is none that is whole and of this study."""
-        if trial.log is not None and not trial.log.exists():
+        if trial.log is not None and not is_whole(trial.log):
             return None
         result = TrialResult.read(self._file("trials", trial.point, trial.name, trial.replication), self.key)
         if result is None or (result.point, result.name, result.replication) != (

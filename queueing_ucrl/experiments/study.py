@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
@@ -60,6 +62,19 @@ class Cell:
     controller: Any
     horizon: float
     solver_latency: float = 0.0
+    replications: int = 1
+    seed: int = 0
+    grid: FloatArray | None = None  # times at which regret is noted; None: the default grid
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        count = self.replications
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ValueError(f"replications must be a whole number of at least 1, got {count!r}")
+
+    def value_columns(self, count: int) -> dict[str, list[Any]]:
+        """The swept values as columns of `count` rows; a value may itself be a list."""
+        return {key: [value] * count for key, value in self.values.items()}
 
 
 @dataclass(frozen=True)
@@ -83,7 +98,8 @@ class Study:
         for k, cell in enumerate(self.cells):
             samples = self.samples(k, kind)
             mean, low, high = interval(samples)
-            columns: dict[str, Any] = {**cell.values, "controller": cell.name, "time": self.results[k][0].times}
+            times = self.results[k][0].times
+            columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "time": times}
             columns |= {"mean": mean, "low": low, "high": high, "median": np.median(samples, axis=0)}
             columns |= {f"q{round(100 * q):02d}": np.quantile(samples, q, axis=0) for q in QUANTILES}
             frames.append(pd.DataFrame({**columns, "replications": len(samples)}))
@@ -101,8 +117,9 @@ class Study:
             if base == k:
                 continue
             mean, low, high = interval(self.samples(k, kind) - self.samples(base, kind))
-            columns: dict[str, Any] = {**cell.values, "controller": cell.name, "baseline": baseline}
-            columns |= {"time": self.results[k][0].times, "mean": mean, "low": low, "high": high}
+            times = self.results[k][0].times
+            columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "baseline": baseline}
+            columns |= {"time": times, "mean": mean, "low": low, "high": high}
             frames.append(pd.DataFrame({**columns, "replications": len(self.results[k])}))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -115,8 +132,9 @@ class Study:
         frames = [
             pd.DataFrame(
                 {
-                    **cell.values, "controller": cell.name, "replication": result.replication, "time": result.times,
-                    **result.regret, **{cause: result.causes[cause].sum(axis=1) for cause in CAUSES},
+                    **cell.value_columns(len(result.times)), "controller": cell.name,
+                    "replication": result.replication, "time": result.times, **result.regret,
+                    **{cause: result.causes[cause].sum(axis=1) for cause in CAUSES},
                 }
             )
             for cell, results in zip(self.cells, self.results, strict=True)
@@ -207,34 +225,26 @@ def replicate(
     executor: any concurrent.futures.Executor; without one, `jobs` processes (default: all cores; 1: this process).
     progress: called after each trial with its result, how many are done, and of how many.
     """
+    times = None if grid is None else np.asarray(grid, dtype=float)
     cells = [
-        Cell(0, {}, name, queue, controller, float(horizon), solver_latency)
+        Cell(0, {}, name, queue, controller, float(horizon), solver_latency, replications, seed, times, engine)
         for name, controller in named_controllers(controllers)
     ]
-    return run_study(
-        cells, replications=replications, seed=seed, executor=executor, jobs=jobs, engine=engine, grid=grid,
-        progress=progress,
-    )  # fmt: skip
+    return run_study(cells, executor=executor, jobs=jobs, progress=progress)
 
 
 def run_study(
     cells: list[Cell],
     *,
-    replications: int,
-    seed: int,
     executor: Executor | None = None,
     jobs: int | None = None,
-    engine: str = "auto",
-    grid: Sequence[float] | FloatArray | None = None,
     log: bool = False,
     folder: StudyFolder | None = None,
     progress: Done | None = None,
     within: Callable[[Trial, float], None] | None = None,
 ) -> Study:
     """Run the cells' trials, those that `folder` holds already taken from there; each result goes there as it ends."""
-    if isinstance(replications, bool) or not isinstance(replications, (int, np.integer)) or replications < 1:
-        raise ValueError(f"replications must be a whole number of at least 1, got {replications!r}")
-    trials = _trials(cells, int(replications), seed, engine, grid, folder if log else None)
+    trials = _trials(cells, folder if log else None)
     found: dict[tuple[int, str, int], TrialResult] = {}
     waiting: list[Trial] = []
     for trial in trials:
@@ -249,7 +259,7 @@ def run_study(
         found[result.point, result.name, result.replication] = result
         if progress is not None:
             progress(result, done, len(trials))
-    results = [[found[cell.point, cell.name, r] for r in range(replications)] for cell in cells]
+    results = [[found[cell.point, cell.name, r] for r in range(cell.replications)] for cell in cells]
     return Study(cells, results)
 
 
@@ -257,27 +267,20 @@ def _place(trial: Trial) -> tuple[int, str, int]:
     return trial.point, trial.name, trial.replication
 
 
-def _trials(
-    cells: list[Cell],
-    replications: int,
-    seed: int,
-    engine: str,
-    grid: Sequence[float] | FloatArray | None,
-    logs: StudyFolder | None,
-) -> list[Trial]:
+def _trials(cells: list[Cell], logs: StudyFolder | None) -> list[Trial]:
     trials = []
     for cell in cells:
-        choose_engine(engine, cell.controller)
+        choose_engine(cell.engine, cell.controller)
         if hasattr(cell.controller, "cautions"):
             for caution in cell.controller.cautions(cell.queue):
                 warnings.warn(f"{cell.name}: {caution}", GuaranteeWarning, stacklevel=4)
         best = solve(cell.queue)
-        times = time_grid(cell.horizon) if grid is None else np.asarray(grid, dtype=float)
-        for r in range(replications):
+        times = time_grid(cell.horizon) if cell.grid is None else cell.grid
+        for r in range(cell.replications):
             path = logs.event_log(cell.point, cell.name, r) if logs is not None else None
             trials.append(
                 Trial(
-                    cell.queue, best, cell.controller, cell.name, cell.horizon, seed, r, times, engine,
+                    cell.queue, best, cell.controller, cell.name, cell.horizon, cell.seed, r, times, cell.engine,
                     cell.solver_latency, cell.point, path,
                 )
             )  # fmt: skip
@@ -293,8 +296,8 @@ def _run(
     """The trials' results as they end."""
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
-    workers = min(jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-                  len(trials))  # fmt: skip
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = min(jobs or cores, len(trials))
     if executor is not None:
         yield from _collect(executor, trials)
     elif workers <= 1:
@@ -302,11 +305,12 @@ def _run(
             told = None if within is None else (lambda time, trial=trial: within(trial, time))
             yield trial.run(told)
     else:
+        _check_that_they_travel(trials)
         pool = _process_pool(workers)
         try:
             yield from _collect(pool, trials)
         except BaseException:
-            for process in list(pool._processes.values()):  # do not wait for trials that nobody wants any more
+            for process in list((pool._processes or {}).values()):  # do not wait for trials that nobody wants any more
                 process.terminate()
             raise
         finally:
@@ -321,9 +325,28 @@ def _process_pool(workers: int) -> ProcessPoolExecutor:
     warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
     method = "fork" if sys.platform == "linux" else None
     return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context(method), initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_IGN),
+        workers, mp_context=multiprocessing.get_context(method), initializer=_enter_worker
     )  # fmt: skip
+
+
+def _enter_worker() -> None:
+    """Ctrl-C is for the parent to handle, and no worker outlives a parent that was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def _check_that_they_travel(trials: list[Trial]) -> None:
+    """Say now, and in words, that a trial cannot be sent to another process."""
+    for trial in {(trial.point, trial.name): trial for trial in trials}.values():
+        try:
+            pickle.dumps(trial)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"{trial.name}: its queue or controller cannot be sent to worker processes ({error}); "
+                "define functions and classes at the top level of a module, or use jobs=1"
+            ) from error
 
 
 def _collect(executor: Executor, trials: list[Trial]) -> Iterator[TrialResult]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.experiments.files import write_atomically
 from queueing_ucrl.experiments.regret import CAUSES, KINDS
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -63,6 +64,14 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _digest(text: str, columns: dict[str, FloatArray]) -> str:
+    """Of everything in a trial's file: a changed bit is found wherever it is."""
+    digest = hashlib.sha256(text.encode())
+    for name, column in columns.items():
+        digest.update(name.encode() + b"\0" + column.tobytes())
+    return digest.hexdigest()
+
+
 @dataclass(frozen=True)
 class TrialResult:
     """What a study keeps of a trial."""
@@ -92,7 +101,7 @@ class TrialResult:
         )
 
     def write(self, path: Path, key: str) -> None:
-        """To a Parquet file with checksums, whole or not at all; `key` says which study it belongs to."""
+        """To a Parquet file with a digest, whole or not at all; `key` says which study it belongs to."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -100,34 +109,29 @@ class TrialResult:
         for cause, table in self.causes.items():
             for i, column in enumerate(table.T):
                 columns[f"{cause}.{i}"] = np.ascontiguousarray(column)
-        metadata = {
+        about = {
             "key": key, "point": self.point, "name": self.name, "replication": self.replication,
             "summary": self.summary, "episodes": self.episodes,
         }  # fmt: skip
-        table = pa.table(columns).replace_schema_metadata({"queueing_ucrl": json.dumps(metadata, sort_keys=True)})
-        part = path.with_name(path.name + ".part")
-        try:
-            with part.open("wb") as file:
-                pq.write_table(table, file, write_page_checksum=True)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        text = json.dumps(about, sort_keys=True)
+        metadata = {"queueing_ucrl": text, "digest": _digest(text, columns)}
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), sink)
+        write_atomically(path, sink.getvalue().to_pybytes())
 
     @classmethod
     def read(cls, path: Path, key: str) -> TrialResult | None:
-        """From a file; None if it is not there, not whole, or of another study."""
+        """From a file; None if it is not there, not as it was written, or of another study."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
-            metadata = json.loads(table.schema.metadata[b"queueing_ucrl"])
-            if metadata["key"] != key:
-                return None
+            table = pq.read_table(pa.BufferReader(path.read_bytes()))
+            text = table.schema.metadata[b"queueing_ucrl"].decode()
             columns = {name: table.column(name).to_numpy() for name in table.column_names}
+            metadata = json.loads(text)
+            if metadata["key"] != key or table.schema.metadata[b"digest"].decode() != _digest(text, columns):
+                return None
             causes = {cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T for cause in CAUSES}
             return cls(
                 metadata["point"], metadata["name"], metadata["replication"], columns["time"],

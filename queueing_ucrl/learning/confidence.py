@@ -41,18 +41,18 @@ def gap_radius(count: int, lowest_rate: float, delta: float) -> float:
 def rate_interval(
     estimate: float, radius: float, bounds: tuple[float, float], *, learn_upper_bound: bool
 ) -> tuple[float, float]:
-    """[Lambda^ - Lambda_max^2 e, Lambda^ + Lambda_max^2 e] within [Lambda_min, Lambda_max] (Prop. 4.2).
+    """[Lambda^ - Lambda_max^2 e, Lambda^ + Lambda_max^2 e] cut to [Lambda_min, Lambda_max] (Prop. 4.2).
 
     With learn_upper_bound also at most Lambda^ / (1 - Lambda^ e) where Lambda^ e < 1 (Prop. 7.1).
-    Nothing seen (e infinite): the bounds themselves.
+    Nothing seen (e infinite): the bounds themselves. All of it beyond a bound: that bound.
     """
     low, high = bounds
     if not math.isfinite(radius):
         return low, high
-    upper = min(high, estimate + high**2 * radius)
+    lower, upper = estimate - high**2 * radius, estimate + high**2 * radius
     if learn_upper_bound and estimate * radius < 1.0:
         upper = min(upper, estimate / (1.0 - estimate * radius))
-    return max(low, estimate - high**2 * radius), upper
+    return min(max(lower, low), high), min(max(upper, low), high)
 
 
 def share_radius(count: int, classes: int, delta: float) -> float:

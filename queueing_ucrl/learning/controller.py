@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from queueing_ucrl.model.costs import HoldingCost
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -26,7 +27,11 @@ from queueing_ucrl.solvers.service import SolveRequest
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What the operator knows: everything about the queue but how often jobs come."""
+    """What the operator knows: everything about the queue but how often jobs come.
+
+    For controllers that say `knows_service_rate = False` not how fast they are served either: service_rate and the two
+    tables that follow from it are nan.
+    """
 
     servers: int
     capacity: int
@@ -36,14 +41,19 @@ class Knowledge:
     service_rates: FloatArray  # mu(s), s = 0 .. S
     max_reward: float  # R_max
     tick_rate: float  # U = Lambda + mu(S), for controllers that see ticks; nan for others
+    job_rewards: FloatArray  # R_i
+    holding_costs: tuple[HoldingCost, ...]  # C_i
     truth: Queue | None = None  # only for controllers that say `knows_truth`
 
     @classmethod
-    def of(cls, queue: Queue, *, truth: bool = False, ticks: bool = False) -> Knowledge:
+    def of(cls, queue: Queue, *, truth: bool = False, ticks: bool = False, service_rate: bool = True) -> Knowledge:
         """What the operator of `queue` knows."""
+        shown = 1.0 if service_rate else math.nan
         return cls(
-            queue.servers, queue.capacity, queue.service_rate, queue.class_names, queue.rewards, queue.service_rates,
-            queue.max_reward, queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
+            queue.servers, queue.capacity, shown * queue.service_rate, queue.class_names, shown * queue.rewards,
+            shown * queue.service_rates, queue.max_reward,
+            queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
+            np.array([c.reward for c in queue.classes]), tuple(c.holding_cost for c in queue.classes),
             queue if truth else None,
         )  # fmt: skip
 
@@ -97,8 +107,8 @@ class Tally:
 class Belief(Protocol):
     """What a session holds to be possible; for the episode table and for checking coverage."""
 
-    def contains(self, arrival_rates: FloatArray) -> bool:
-        """Whether these rates are among the plausible ones."""
+    def contains(self, arrival_rates: FloatArray) -> bool | None:
+        """Whether these rates are among the plausible ones; None where the belief excludes nothing."""
         ...
 
     def columns(self) -> dict[str, Any]:
@@ -143,6 +153,11 @@ class Controller(ABC):
     knows_truth: ClassVar[bool] = False  # whether begin() is shown the true rates
     decides_each_arrival: ClassVar[bool] = False  # whether the session has `decide`
     sees_ticks: ClassVar[bool] = False  # whether its tallies hold the ticks of the uniformized chain
+
+    @property
+    def knows_service_rate(self) -> bool:
+        """Whether begin() is shown how fast jobs are served."""
+        return True
 
     @abstractmethod
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:

@@ -9,13 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
+from queueing_ucrl.model.drift import PIECES, best_stationary
+from queueing_ucrl.model.patterns import Sinusoid, Steps
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.solvers.service import SolveRequest
 
 
 @dataclass(frozen=True)
 class Oracle(Controller):
-    """Knows the rates and follows the best policy: its regret is noise around zero."""
+    """Knows the rates and follows the best policy: its regret is noise around zero.
+
+    Where rates change in time, it knows their means.
+    """
 
     name: ClassVar[str] = "oracle"
     knows_truth: ClassVar[bool] = True
@@ -23,7 +29,8 @@ class Oracle(Controller):
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None
-        return OracleSession(SolveRequest(knowledge.truth.model, self.solver))
+        truth = knowledge.truth.on_average() if knowledge.truth.drifts else knowledge.truth
+        return OracleSession(SolveRequest(truth.model, self.solver))
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,68 @@ class OracleSession:
 
     def review(self, tally: Tally) -> Plan:
         return self.first()
+
+
+@dataclass(frozen=True)
+class FollowingOracle(Controller):
+    """Knows the rates of the moment and follows the policy that would be best if they stayed.
+
+    It thinks again at each step of the rates, and where they change smoothly 64 times in a period.
+    """
+
+    name: ClassVar[str] = "oracle-following"
+    knows_truth: ClassVar[bool] = True
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        assert knowledge.truth is not None
+        return FollowingSession(knowledge.truth)
+
+
+@dataclass(frozen=True)
+class FollowingSession:
+    """The best policy for the rates of each stretch of time."""
+
+    truth: Queue
+
+    def _plan(self, now: float) -> Plan:
+        until = next_change(self.truth, now)
+        middle = 0.5 * (now + until) if math.isfinite(until) else now
+        return Plan(until=until, request=SolveRequest(self.truth.at(middle).model))
+
+    def first(self) -> Plan:
+        return self._plan(0.0)
+
+    def review(self, tally: Tally) -> Plan:
+        return self._plan(tally.now)
+
+
+def next_change(queue: Queue, now: float) -> float:
+    """When one of the arrival rates changes next; for a sinusoid, at the next 64th of its period."""
+    times = [math.inf]
+    for pattern in (c.pattern for c in queue.classes):
+        if isinstance(pattern, Sinusoid):
+            piece = pattern.period / PIECES
+            times.append(piece * (math.floor(now / piece + 1e-9) + 1))
+        elif isinstance(pattern, Steps):
+            base = 0.0 if math.isinf(pattern.period) else pattern.period * math.floor(now / pattern.period)
+            marks = [start + t for start in (base, base + pattern.period) for t in (0.0, *pattern.times)]
+            times += [t for t in marks if t > now * (1 + 1e-12)]
+    return min(times)
+
+
+@dataclass(frozen=True)
+class BestStationary(Controller):
+    """Knows how the rates change in time and keeps to the best trunk reservation policy that never changes."""
+
+    name: ClassVar[str] = "best-stationary"
+    knows_truth: ClassVar[bool] = True
+    horizon: float | None = None  # needed where the rates do not come back to where they were
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
+        assert knowledge.truth is not None
+        if not knowledge.truth.drifts:
+            return OracleSession(SolveRequest(knowledge.truth.model))
+        return FixedSession(best_stationary(knowledge.truth, self.horizon)[0])
 
 
 @dataclass(frozen=True)

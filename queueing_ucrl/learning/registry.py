@@ -18,11 +18,23 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from queueing_ucrl.learning.controller import Controller
-from queueing_ucrl.learning.fixed import AdmitAll, Oracle, RandomPolicy, TrunkReservation
+from queueing_ucrl.learning.fixed import (
+    AdmitAll,
+    BestStationary,
+    FollowingOracle,
+    Oracle,
+    RandomPolicy,
+    TrunkReservation,
+)
+from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc
 
 GROUP = "queueing_ucrl.controllers"
-OWN: dict[str, type[Controller]] = {c.name: c for c in (UcrlAc, Oracle, AdmitAll, TrunkReservation, RandomPolicy)}
+_CLASSES: tuple[type[Controller], ...] = (
+    UcrlAc, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3, Oracle, FollowingOracle, BestStationary, AdmitAll, TrunkReservation,
+    RandomPolicy,
+)  # fmt: skip
+OWN: dict[str, type[Controller]] = {kind.name: kind for kind in _CLASSES}
 
 
 def controller_names() -> list[str]:
@@ -35,9 +47,12 @@ def _controller_class(name: str) -> Any:
         return OWN[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
-            return point.load()
+            try:
+                return point.load()
+            except (ImportError, AttributeError) as error:
+                raise ValueError(f"controller {name!r} cannot be loaded from {point.value}: {error}") from error
     near = difflib.get_close_matches(name, controller_names(), n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = f"; did you mean {near[0]}?" if near else "."
     raise ValueError(f"no controller is called {name!r}{hint} Known: {', '.join(controller_names())}")
 
 

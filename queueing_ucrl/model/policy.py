@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ class Policy:
     """A stationary deterministic policy: admits[s, i] for s = 0 .. S - 1 and classes i = 0 .. m - 1."""
 
     def __init__(self, admits: npt.ArrayLike) -> None:
-        table = np.array(admits)
+        table = np.array(admits, order="C")
         if table.dtype != np.bool_:
             if not np.isin(table, (0, 1)).all():
                 raise ValueError("admits must hold true and false (or 1 and 0)")
@@ -74,6 +75,9 @@ class Policy:
 
     def __hash__(self) -> int:
         return hash((self.admits.shape, self.admits.tobytes()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Policy._trusted, (self.admits,)  # a copy of an array can be written to: a policy never
 
     def picture(self, class_names: Sequence[str] | None = None, *, full: str = "#", empty: str = ".") -> str:
         """One line a class, one mark a state; of a long queue, each mark stands for a block of states.

@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.model.costs import Custom, Free, HoldingCost
+from queueing_ucrl.model.patterns import ArrivalPattern, Steady
 from queueing_ucrl.model.waits import ErlangWaits, FloatArray
 
 IntArray = npt.NDArray[np.int64]
@@ -51,6 +52,7 @@ class JobClass:
     arrival_rate: float  # lambda_i, jobs per unit of time
     reward: float  # R_i, collected at admission
     holding_cost: HoldingCost = field(default_factory=Free)
+    pattern: ArrivalPattern = field(default_factory=Steady)  # how the arrival rate changes in time
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -151,6 +153,21 @@ class Queue:
             )
 
     @property
+    def drifts(self) -> bool:
+        """Whether arrival rates change in time."""
+        return any(not isinstance(c.pattern, Steady) for c in self.classes)
+
+    def at(self, time: float) -> Queue:
+        """The queue as it would be for ever with the arrival rates of `time`; classes that do not come then come at a
+        billionth of their rate.
+        """
+        return self.with_arrival_rates([c.arrival_rate * max(c.pattern.factor(time), 1e-9) for c in self.classes])
+
+    def on_average(self) -> Queue:
+        """The queue with the arrival rates' means over time."""
+        return self.with_arrival_rates([c.arrival_rate * max(c.pattern.mean, 1e-9) for c in self.classes])
+
+    @property
     def class_names(self) -> tuple[str, ...]:
         """The classes' names, in order."""
         return tuple(c.name for c in self.classes)
@@ -231,8 +248,33 @@ class Queue:
         rates = np.tile(self.arrival_rates, (self.capacity, 1))
         return AdmissionModel(rates, self.rewards, self.service_rates)
 
+    def plain_data(self) -> dict[str, Any]:
+        """The queue as it can be written to a JSON file; of a cost that is a function, its name."""
+
+        def parts(item: Any) -> dict[str, Any]:
+            if isinstance(item, Custom):
+                return {"kind": "Custom", "function": getattr(item.function, "__qualname__", "")}
+            numbers = {key: None if value == math.inf else value for key, value in asdict(item).items()}
+            return {"kind": type(item).__name__, **numbers}
+
+        return {
+            "servers": self.servers,
+            "capacity": self.capacity,
+            "service_rate": self.service_rate,
+            "classes": [
+                {
+                    "name": c.name,
+                    "arrival_rate": c.arrival_rate,
+                    "reward": c.reward,
+                    "holding_cost": parts(c.holding_cost),
+                    "pattern": parts(c.pattern),
+                }
+                for c in self.classes
+            ],
+        }
+
     def with_arrival_rates(self, rates: Sequence[float]) -> Queue:
-        """The same queue with other arrival rates."""
+        """The same queue with other arrival rates, the same at all times."""
         classes = [
             JobClass(c.name, float(rate), c.reward, c.holding_cost) for c, rate in zip(self.classes, rates, strict=True)
         ]

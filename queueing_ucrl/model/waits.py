@@ -40,8 +40,11 @@ def _stirling_error(n):  # type: ignore[no-untyped-def]
 
 @compiled
 def _deviance(n, x):  # type: ignore[no-untyped-def]
-    """n log(n/x) + x - n without cancellation near n = x (after Loader's saddle-point method)."""
-    if abs(n - x) >= 0.1 * (n + x):
+    """n log(n/x) + x - n without cancellation near n = x (after Loader's saddle-point method).
+
+    The series is used far from n = x too: there the two large terms would still lose 1e-12 at n = 10^4.
+    """
+    if abs(n - x) >= 0.4 * (n + x):
         return n * math.log(n / x) + x - n
     v = (n - x) / (n + x)
     total = (n - x) * v

@@ -16,8 +16,7 @@ class StudyProgress:
     """A bar over all trials; for a trial in this process it moves with the simulated time."""
 
     def __init__(self, scenario: Scenario) -> None:
-        cells = sum(len(point.controllers) for point in (scenario.points or (scenario,)))
-        self.total = cells * scenario.replications
+        self.total = sum(len(point.controllers) * point.replications for point in (scenario.points or (scenario,)))
         self.finished = 0
         self.began = perf_counter()
         self.bar = Progress(
@@ -44,6 +43,8 @@ class StudyProgress:
 
     def done(self, result: TrialResult, done: int, total: int) -> None:
         """A trial has ended."""
+        if done > self.finished + 1:  # those found in the folder say nothing of the time left
+            self.bar.reset(self.task, completed=done - 1)
         self.finished = done
         self.bar.update(self.task, completed=done, description=self._words())
 

@@ -26,8 +26,17 @@ class ControlDesk:
         self.queue = queue
         self.name = controller_name(controller)
         self.ticking: bool = getattr(controller, "sees_ticks", False)
-        knowledge = Knowledge.of(queue, truth=getattr(controller, "knows_truth", False), ticks=self.ticking)
+        knowledge = Knowledge.of(
+            queue,
+            truth=getattr(controller, "knows_truth", False),
+            ticks=self.ticking,
+            service_rate=getattr(controller, "knows_service_rate", True),
+        )
         self.session = controller.begin(knowledge, chance)
+        if hasattr(self.session, "decide") and not getattr(controller, "decides_each_arrival", False):
+            raise TypeError(
+                f"controller {self.name}: its session has `decide`, so it must say decides_each_arrival = True"
+            )
         self.solver = SolverService()
         self.records = records
         self.episode = 1

@@ -2,6 +2,7 @@
 
 `advance` runs the queue with a fixed admission table up to a time, and can stop and go on anywhere: all state is in
 the arrays of `State`. It comes back early when a class has used up its block of random numbers or a buffer is full.
+`Kernel.go_on` runs to any time, and the `Kernel` can be copied or pickled there: what comes after is the same.
 FIFO waiting needs no event list: the next event is the earliest of m arrivals and of the c services in a heap, and
 when a service ends the oldest waiting job takes the server.
 """
@@ -17,6 +18,7 @@ import numpy as np
 
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Plan, Tally, TickTally
+from queueing_ucrl.model.patterns import pattern_factor
 from queueing_ucrl.model.policy import BoolArray
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -62,7 +64,11 @@ class State(NamedTuple):
     position: IntArray  # in the class's block of random numbers
     gaps: FloatArray  # class by number, standard exponential
     services: FloatArray
-    mean_gap: FloatArray
+    mean_gap: FloatArray  # between candidates, where rates change in time
+    thinning: FloatArray  # uniform numbers, where rates change in time
+    pattern: IntArray  # kind of each class's pattern
+    pattern_numbers: FloatArray
+    ceiling: FloatArray
     mean_service: FloatArray  # one number
     # the servers: the first BUSY entries of end_time are a heap, end_server says whose they are (then the idle ones)
     end_time: FloatArray
@@ -101,7 +107,7 @@ class State(NamedTuple):
 
 @compiled
 def _sift_up(time, server, child):  # type: ignore[no-untyped-def]
-    """Restore the heap after an entry was put at its end."""
+    """Restore the heap after an entry was put at its end; its job is younger than all others there."""
     t, k = time[child], server[child]
     while child > 0:
         parent = (child - 1) >> 1
@@ -113,17 +119,20 @@ def _sift_up(time, server, child):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sift_down(time, server, size):  # type: ignore[no-untyped-def]
-    """Restore the heap of the given size after its first entry was replaced."""
+def _sift_down(time, server, job, size):  # type: ignore[no-untyped-def]
+    """Restore the heap of the given size after its first entry was replaced; at equal times the older job leads."""
     t, k = time[0], server[0]
     parent = 0
     while True:
         child = 2 * parent + 1
         if child >= size:
             break
-        if child + 1 < size and time[child + 1] < time[child]:
+        if child + 1 < size and (
+            time[child + 1] < time[child]
+            or (time[child + 1] == time[child] and job[server[child + 1]] < job[server[child]])
+        ):
             child += 1
-        if t <= time[child]:
+        if t < time[child] or (t == time[child] and job[k] < job[server[child]]):
             break
         time[parent], server[parent] = time[child], server[child]
         parent = child
@@ -149,10 +158,10 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
 
     One long function, its state in local variables: calls that pass arrays about cost more than the work itself.
     """
-    (reals, counts, next_arrival, position, gaps, services, mean_gap, mean_service, end_time, end_server, at_job,
-     at_class, at_arrival, at_start, wait_job, wait_class, wait_arrival, wait_service, arrivals, started, blocked,
-     admitted, rejected, time_in_state, visits, ups, downs, reward_sum, reward_square_sum, visit_limits, idle_share,
-     scaled_rewards, rows, paid_class, paid_wait) = state  # fmt: skip
+    (reals, counts, next_arrival, position, gaps, services, mean_gap, thinning, pattern, pattern_numbers, ceiling,
+     mean_service, end_time, end_server, at_job, at_class, at_arrival, at_start, wait_job, wait_class, wait_arrival,
+     wait_service, arrivals, started, blocked, admitted, rejected, time_in_state, visits, ups, downs, reward_sum,
+     reward_square_sum, visit_limits, idle_share, scaled_rewards, rows, paid_class, paid_wait) = state  # fmt: skip
     in_system, busy, head, waiting = counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING]
     jobs, gap_count, departures = counts[JOBS], counts[GAPS], counts[DEPARTURES]
     used_rows, used_waits = counts[USED_ROWS], counts[USED_WAITS]
@@ -160,6 +169,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
     last_move, last_arrival, truncation = reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[TRUNCATION]
     gap_sum, truncated_gap_sum = reals[GAP_SUM], reals[TRUNCATED_GAP_SUM]
     capacity, classes = table.shape
+    drifts = thinning.size > 0
     streams = next_arrival.size  # the classes, and with ticks the candidates for idle ones
     servers, room, block = end_time.size, wait_job.size, gaps.shape[1]
     row_limit, wait_limit = rows.size - 2, paid_wait.size
@@ -199,7 +209,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             if busy > 0:
                 end_time[0], end_server[0] = end_time[busy], end_server[busy]
                 end_server[busy] = server
-                _sift_down(end_time, end_server, busy)
+                _sift_down(end_time, end_server, at_job, busy)
             if waiting > 0:  # the oldest waiting job takes the server
                 starting = True
                 job, i, arrival, service = wait_job[head], wait_class[head], wait_arrival[head], wait_service[head]
@@ -214,7 +224,8 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             service = mean_service[0] * services[i, at]
             job = jobs
             tick = in_system
-            if i < classes:
+            comes = not drifts or thinning[i, at] * ceiling[i] < pattern_factor(pattern[i], pattern_numbers[i], now)
+            if i < classes and comes:
                 jobs += 1
                 arrivals[i] += 1
                 gap = now - last_arrival
@@ -226,6 +237,8 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             if i == classes:  # not a job: a candidate for an idle tick
                 if services[i, at] < idle_share[in_system]:
                     tick = -1
+            elif not comes:
+                pass
             elif in_system == capacity:
                 blocked[i] += 1
                 if logging:
@@ -316,10 +329,14 @@ class Kernel:
         self.log = log
         self.progress = progress
         self.jobs = [streams.jobs(i) for i in range(len(queue.classes))]
+        self.thinning = [streams.thinning(i) for i in range(len(queue.classes))] if queue.drifts else []
         if desk.ticking:
             self.jobs.append(streams.ticks())
         self.state = self._fresh_state()
+        self.table: BoolArray
         self.now = 0.0
+        self.control = 0.0  # when the next review is, or the solver's answer to the last
+        self.asked: Plan | None = None  # what the solver has not answered yet
 
     def _fresh_state(self) -> State:
         queue = self.queue
@@ -334,10 +351,17 @@ class Kernel:
             return np.zeros(shape, dtype=np.int64)
 
         counts, waits = self.records.counts, self.records.waits
+        codes = [c.pattern.code for c in queue.classes]
+        ceiling = np.array([c.pattern.ceiling for c in queue.classes])
+        numbers = reals(m, max(data.size for _, data in codes))
+        for i, (_, data) in enumerate(codes):
+            numbers[i, : data.size] = data
         state = State(
             reals=reals(6), counts=whole(13), next_arrival=reals(sources), position=whole(sources),
             gaps=reals(sources, STREAM_BLOCK), services=reals(sources, STREAM_BLOCK),
-            mean_gap=1.0 / np.append(queue.arrival_rates, queue.max_service_rate)[:sources],
+            mean_gap=1.0 / np.append(queue.arrival_rates * ceiling, queue.max_service_rate)[:sources],
+            thinning=reals(len(self.thinning), STREAM_BLOCK), pattern=np.array([kind for kind, _ in codes]),
+            pattern_numbers=numbers, ceiling=ceiling,
             mean_service=np.array([1.0 / queue.service_rate]),
             end_time=reals(servers), end_server=np.arange(servers),
             job=whole(servers), job_class=whole(servers), arrival=reals(servers), start=reals(servers),
@@ -359,22 +383,23 @@ class Kernel:
 
     def _refill(self, state: State, i: int) -> None:
         self.jobs[i].fill(state.gaps[i], state.services[i])
+        if self.thinning:
+            self.thinning[i].random(out=state.thinning[i])
         state.position[i] = 0
         state.next_arrival[i] += state.mean_gap[i] * state.gaps[i, 0]
 
     def _advance(self, until: float, *, departures_at_until: bool) -> bool:
         """Run to a time; False if a tick controller's visit limit was reached before it."""
-        state, table = self.state, self.table
+        state, table, due = self.state, self.table, False
         while (reason := advance(state, table, until, departures_at_until)) != REACHED:
             if reason in (REFILL, -DUE):
                 self._refill(state, int(state.counts[EMPTY_CLASS]))
-            if reason in (DUE, -DUE):
-                self.now = float(state.reals[CLOCK])
-                return False
+            if reason in (DUE, -DUE):  # what else leaves at this time comes before the review
+                due, until, departures_at_until = True, float(state.reals[CLOCK]), True
             if reason == FULL:
                 self._flush()
         self.now = until
-        return True
+        return not due
 
     def _flush(self) -> None:
         """Hand on the waits and the rows that the kernel has buffered."""
@@ -388,8 +413,8 @@ class Kernel:
             self.log.write(self.state.rows[: counts[USED_ROWS]])
             counts[USED_ROWS] = 0
 
-    def _run_to(self, until: float) -> bool:
-        """Run to a review (or the horizon), noting the grid's times on the way; False if it was stopped before."""
+    def _run_to(self, until: float, *, departures_at_until: bool) -> bool:
+        """Run to a time, noting the grid's times on the way; False if it was stopped before."""
         while self.stops and self.stops[0][0] <= until:
             time, noted = self.stops[0]
             if not self._advance(time, departures_at_until=False):
@@ -400,30 +425,45 @@ class Kernel:
                 self.records.snapshot(time)
             if self.progress is not None:
                 self.progress(time)
-        return self._advance(until, departures_at_until=until < self.horizon)
+        return self._advance(until, departures_at_until=departures_at_until)
 
     def run(self) -> list[Unfinished]:
         """Run to the horizon; the jobs that are still in the system then."""
-        plan = self.desk.first()
-        self.table: BoolArray = self.desk.adopt(plan, 0.0).admits
-        self._open_episode(plan)
-        while True:
-            review = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
-            if self._run_to(min(review, self.horizon)) and review >= self.horizon:
-                break
-            plan = self.desk.review(self._take_tally())
-            self._open_episode(plan)
-            self._write_review()
-            if self.solver_latency > 0.0:
-                answered = self.now + self.solver_latency
-                self._run_to(min(answered, self.horizon))
-                if answered >= self.horizon:
-                    break
-            self.table = self.desk.adopt(plan, self.now).admits
+        self.go_on(self.horizon)
         self.desk.close_episode(self._take_tally())
         self._flush()
         self.records.snapshot(self.horizon)
         return self._unfinished()
+
+    def go_on(self, until: float) -> None:
+        """Run on to a time. A stop leaves no trace in the path, nor does a copy or a pickle that goes on from here."""
+        until = min(until, self.horizon)
+        if self.desk.plan is None:
+            plan = self.desk.first()
+            self._adopt(plan)
+            self._open_episode(plan)
+        while True:
+            target = min(self.control, until)
+            if self._run_to(target, departures_at_until=target < until) and target == until:
+                return
+            if self.asked is not None:
+                self._adopt(self.asked)
+            else:
+                self._review()
+
+    def _review(self) -> None:
+        plan = self.desk.review(self._take_tally())
+        self._open_episode(plan)
+        self._write_review()
+        if self.solver_latency > 0.0:
+            self.asked, self.control = plan, self.now + self.solver_latency
+        else:
+            self._adopt(plan)
+
+    def _adopt(self, plan: Plan) -> None:
+        """The plan's policy is in force from now on."""
+        self.table = self.desk.adopt(plan, self.now).admits
+        self.asked, self.control = None, self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
 
     def _open_episode(self, plan: Plan) -> None:
         state = self.state

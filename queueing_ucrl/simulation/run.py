@@ -127,9 +127,12 @@ class Run:
         return curve.frame(kind, by, self.queue.class_names)
 
     def curve_at(self, times: Sequence[float] | FloatArray) -> RegretCurve:
-        """All regret accounts at any times, from the event log: the same numbers as from the tallies."""
+        """All regret accounts at any times, in order, from the event log: the same numbers as from the tallies."""
+        asked = np.unique(np.asarray(times, dtype=float))
+        if asked.size and not 0 <= asked[0] <= asked[-1] <= self.horizon:  # nan sorts last, and is refused
+            raise ValueError(f"times must lie between 0 and the horizon {self.horizon:g}")
         segments = [(segment.start, self._gains[segment.policy]) for segment in self.records.segments]
-        return curve_from_events(self.events, self.queue, self.best, np.asarray(times, dtype=float), segments)
+        return curve_from_events(self.events, self.queue, self.best, asked, segments)
 
     def decomposition(self) -> dict[str, float]:
         """The expected regret by the paper's Section 5: out, bad, good."""

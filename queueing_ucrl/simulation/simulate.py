@@ -101,6 +101,8 @@ def simulate(
         raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
     if solver_latency > 0 and getattr(controller, "sees_ticks", False):
         raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
+    if queue.drifts and getattr(controller, "sees_ticks", False):
+        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
     horizon = float(horizon)
     chosen, reason = choose_engine(engine, controller)
     times = _checked_grid(grid, horizon)
@@ -115,8 +117,9 @@ def simulate(
     # a log that cannot be opened is told before anything runs
     if isinstance(log, (str, Path)):
         metadata = {
-            "version": __version__, "seed": seed, "replication": replication, "horizon": horizon, "engine": chosen,
-            "controller": controller_name(controller),
+            "version": __version__, "numpy": np.__version__, "seed": int(seed), "replication": int(replication),
+            "horizon": horizon, "engine": chosen, "controller": controller_name(controller),
+            "solver_latency": solver_latency, "queue": queue.plain_data(),
         }  # fmt: skip
         sink = ParquetLog(queue, replication, Path(log), metadata)
     elif log:

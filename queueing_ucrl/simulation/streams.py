@@ -14,7 +14,7 @@ import numpy as np
 
 from queueing_ucrl.model.waits import FloatArray
 
-GAPS, SERVICES, CONTROLLER, TICKS = 0, 1, 2, 3
+GAPS, SERVICES, CONTROLLER, TICKS, THINNING = range(5)
 BLOCK = 4096  # numbers drawn at a time; the numbers do not depend on it
 
 
@@ -38,6 +38,16 @@ class Streams:
     def jobs(self, job_class: int) -> JobStream:
         """The jobs of one class: gaps and service times in units of their means."""
         return JobStream(self._generator(GAPS, job_class), self._generator(SERVICES, job_class))
+
+    def thinning(self, job_class: int) -> np.random.Generator:
+        """Uniform numbers that choose the jobs among the candidates, where the arrival rate changes in time."""
+        return self._generator(THINNING, job_class)
+
+    def uniforms(self, job_class: int) -> Iterator[float]:
+        """The numbers of `thinning`, one by one."""
+        generator = self.thinning(job_class)
+        while True:
+            yield from generator.random(BLOCK).tolist()
 
     def ticks(self) -> TickStream:
         """Candidates for ticks of the uniformized chain at which nothing happens."""

@@ -2,19 +2,21 @@
 
 Processes: a Poisson stream of arrivals for each class, a process for each admitted job that queues for one of c
 servers, the controller's episode clock, and the solver service that answers it. At equal times departures come first,
-then reviews, then arrivals. The compiled twin (`kernel`) gives the same event log to the last bit.
+then reviews, then arrivals, class by class. The compiled twin (`kernel`) gives the same event log to the last bit.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import simpy
 
 from queueing_ucrl.learning.controller import Plan, Tally, TickTally
+from queueing_ucrl.model.patterns import STEADY, pattern_factor
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.simulation.desk import ControlDesk
 from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
@@ -24,7 +26,8 @@ from queueing_ucrl.simulation.streams import Streams
 
 Process = Generator[simpy.Event, Any, None]
 
-GRID, DEPARTURE, CONTROL, ARRIVAL = range(4)  # priorities at equal times
+# priorities at equal times; at 1 (simpy.events.NORMAL) a job takes a server that has become free
+GRID, DEPARTURE, CONTROL, ARRIVAL = 0, 2, 3, 4  # class i comes at ARRIVAL + i, idle ticks after all classes
 BUFFER = 8192  # events or waits kept before they are handed on
 
 
@@ -108,11 +111,20 @@ class World:
         return self._close()
 
     def class_arrivals(self, i: int) -> Process:
-        """Jobs of class i arrive by a Poisson stream, each with the service time it would need."""
-        mean_gap, mean_service = 1.0 / self.queue.classes[i].arrival_rate, 1.0 / self.queue.service_rate
-        for gap, service in self.streams.jobs(i):
-            yield After(self.env, mean_gap * gap, ARRIVAL)
-            self.knock(i, mean_service * service)
+        """Jobs of class i arrive by a Poisson stream, each with the service time it would need.
+
+        Where the rate changes in time, candidates come at its ceiling, and each is a job with probability
+        factor(t) / ceiling.
+        """
+        job_class, mean_service = self.queue.classes[i], 1.0 / self.queue.service_rate
+        kind, numbers = job_class.pattern.code
+        ceiling = job_class.pattern.ceiling
+        mean_gap = 1.0 / (job_class.arrival_rate * ceiling)
+        uniforms = self.streams.uniforms(i) if kind != STEADY else repeat(0.0)
+        for (gap, service), uniform in zip(self.streams.jobs(i), uniforms, strict=False):
+            yield After(self.env, mean_gap * gap, ARRIVAL + i)
+            if kind == STEADY or uniform * ceiling < pattern_factor(kind, numbers, self.env.now):
+                self.knock(i, mean_service * service)
 
     def knock(self, i: int, service: float) -> None:
         """A job of class i is at the door."""
@@ -175,7 +187,7 @@ class World:
         rates = self.queue.service_rates
         idle_share, mean_gap = (rates / rates[-1]).tolist(), 1.0 / self.queue.max_service_rate
         for gap, uniform in self.streams.ticks():
-            yield After(self.env, mean_gap * gap, ARRIVAL)
+            yield After(self.env, mean_gap * gap, ARRIVAL + len(self.queue.classes))
             if uniform >= idle_share[self.in_system]:
                 self._tick(self.in_system)
 

@@ -105,6 +105,34 @@ def test_value_where_the_bias_overflows_and_returns_among_transient_states():
     assert_exact(model, qu.Policy(admits))
 
 
+def test_value_where_all_but_the_last_state_earn_the_same():
+    """Two peaks with a valley between, R(s) = 1 but R(S) = 0: rho is 1 less a chance of 2^-200.
+
+    In the valley g is that chance over the law there, about a half: it is lost when rho is rounded first.
+    """
+    rate = np.repeat([0.5, 2.0, 0.5, 0.5], [200, 201, 100, 99])  # down 2^-200, up 2^201, down 2^-199
+    S = rate.size
+    model = qu.AdmissionModel(rate[:, None], 1.0 / rate[:, None], np.append(0.0, np.ones(S)))
+    everybody = qu.Policy.admit_all(S, 1)
+    assert qu.evaluate(model, everybody).gain == 1.0
+    assert qu.evaluate(model, everybody).relative_bias[200] > 0.1
+    assert_exact(model, everybody)
+
+
+def test_value_where_the_most_likely_state_is_far_from_the_bulk():
+    """A plateau of 10^5 states, a valley, and a single state somewhat more likely than any of the plateau's.
+
+    Carried from the plateau through the valley, the sums would have to cancel to 10^-5: the median, not the mode.
+    """
+    plateau, slope = 100_000, 60
+    ratio = np.concatenate([np.ones(plateau), np.full(slope, 0.5), [2.0 ** (slope + 1)]])
+    reward = np.linspace(20.0, 1.0, ratio.size)
+    model = qu.AdmissionModel(ratio[:, None], reward[:, None], np.append(0.0, np.ones(ratio.size)))
+    everybody = qu.Policy.admit_all(ratio.size, 1)
+    assert qu.evaluate(model, everybody).stationary.argmax() == ratio.size
+    assert_exact(model, everybody)
+
+
 @pytest.mark.parametrize("decades", [1, 3, 6, 12, 30])
 def test_value_with_rates_over_many_decades(decades):
     """Rates that jump at random from state to state: a law with valleys of any depth anywhere."""

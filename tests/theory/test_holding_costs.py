@@ -68,10 +68,11 @@ def test_deadline_cost_is_exact_down_to_the_far_tail(servers, rate, scaled):
     assert_all_states_exact(qu.Deadline(1.0, due), exact.survival(due), waits)
 
 
-@pytest.mark.parametrize("scaled", [500.0, 5000.0, 9990.0, 10_500.0])
-def test_deadline_cost_is_exact_with_ten_thousand_stages(scaled):
-    waits, exact = both_waits(5, 0.3, 10_000)
-    due = scaled / 1.5
+@pytest.mark.parametrize("scaled", [500.0, 5000.0, 9990.0, 10_500.0, 11_585.36, 12_960.55, 13_500.0])
+@pytest.mark.parametrize(("servers", "rate"), [(5, 0.3), (28, 36.28626123741474)])
+def test_deadline_cost_is_exact_with_ten_thousand_stages(servers, rate, scaled):
+    waits, exact = both_waits(servers, rate, 10_000)
+    due = scaled / (servers * rate)
     assert_all_states_exact(qu.Deadline(1.0, due), exact.survival(due), waits)
 
 

@@ -4,8 +4,8 @@ With r+(s,a) the largest plausible reward and P(s,a) the plausible transition la
 
     (L u)(s) = max_a [ r+(s,a) + max_{p in P(s,a)} p . u ],
 
-until span(L u - u) = max(L u - u) - min(L u - u) < epsilon: then min and max of L u - u enclose the optimistic gain, and
-the actions that attain L u are within epsilon of it. Both hold for every u, so the steps towards it may be damped:
+until span(L u - u) = max(L u - u) - min(L u - u) < epsilon: then min and max of L u - u enclose the optimistic gain,
+and the actions that attain L u are within epsilon of it. Both hold for every u, so the steps may be damped:
 
     u <- u + alpha (L u - u),   alpha = 0.9,
 
@@ -36,6 +36,7 @@ from queueing_ucrl.model.waits import FloatArray
 DAMPING = 0.9  # alpha
 TIE = 1e-11  # values are of the order of the span of u; rounding moves them by 1e-14 of it
 SWEEP_WORK = 50_000_000  # entries of transition laws between two returns to Python, so that Ctrl-C is heard
+PATIENCE = 10_000  # sweeps that must make the span fall, by a millionth at least
 
 
 def look_ahead(sets: Any, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
@@ -68,7 +69,7 @@ class Optimum(NamedTuple):
 
 @compiled
 def rank(u, order):  # type: ignore[no-untyped-def]
-    """Sort `order` so that u falls along it, equals by number. O(X) where it is nearly sorted, as from sweep to sweep."""
+    """Sort `order` so that u falls along it, equals by number. O(X) if nearly sorted, as it is from sweep to sweep."""
     for i in range(1, order.size):
         x = order[i]
         j = i - 1
@@ -122,7 +123,7 @@ def extended_value_iteration(sets: Any, rewards: FloatArray, epsilon: float) -> 
     order = np.arange(states)
     actions = np.zeros(states, dtype=np.int64)
     limit = max(2, SWEEP_WORK // (states * states * choices))
-    total = 0
+    total = checked = 0
     last = np.inf
     while True:
         sweeps, lowest, highest = _sweeps(sets, rewards, u, order, actions, epsilon, limit)
@@ -130,10 +131,11 @@ def extended_value_iteration(sets: Any, rewards: FloatArray, epsilon: float) -> 
         span = highest - lowest
         if span < epsilon:
             return Optimum(actions, 0.5 * (lowest + highest), u, total)
-        # the span never grows; where a whole batch of sweeps has not made it fall, none will
+        if total - checked < PATIENCE:
+            continue
         if not span < last * (1.0 - 1e-6):
             raise SolverError(
                 f"extended value iteration cannot reach epsilon = {epsilon:.3g}: the span of the change stays at "
                 f"{span:.3g} after {total} sweeps, with values up to {u.max():.3g}"
             )
-        last = span
+        last, checked = span, total

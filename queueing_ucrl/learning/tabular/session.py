@@ -27,6 +27,8 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
 
+LARGEST_TABLE = 3 * 10**7  # entries: 240 MB, a handful of such tables at a time
+
 
 @dataclass(frozen=True)
 class TabularLearner(Controller):
@@ -99,8 +101,14 @@ class TabularSession(ABC):
     """A general-purpose learner in one run."""
 
     def __init__(self, knowledge: Knowledge) -> None:
+        states, actions = knowledge.capacity + 1, knowledge.class_count + 1
+        if states * actions * states > LARGEST_TABLE:
+            raise ValueError(
+                f"a general-purpose learner keeps tables of (S + 1)^2 (m + 1) entries: {states**2 * actions:.3g} "
+                f"for capacity {knowledge.capacity}, at most {LARGEST_TABLE:.3g} are allowed"
+            )
         self.priorities = np.argsort(-knowledge.rewards, axis=1, kind="stable")
-        self.seen = Experience(knowledge.capacity + 1, knowledge.class_count + 1)
+        self.seen = Experience(states, actions)
         self.optimum: Optimum | None = None  # of the current episode
 
     @abstractmethod

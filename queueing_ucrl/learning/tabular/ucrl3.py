@@ -4,22 +4,22 @@ With delta' = delta / (X A (3 + 3 X)), eta = 1.12, n = visits of the pair,
 
     l_n = eta log( log(n) log(eta n) / (log(eta)^2 delta') ),    b_n = sqrt(2 (1 + 1/n) log(sqrt(n + 1) / delta') / n):
 
-    reward   |r - r^| <= min{ b_n / 2, sqrt(2 var^ l_n / n) + 7 l_n / (3 n) }       (the article prints max; min is meant)
-    entry q  |p^ - q| <= sqrt(2 q (1 - q) l_n / n) + l_n / (3 n)                    (Bernstein)
-             - sqrt(g_(q)) b_n <= p^ - q <= sqrt(g(q)) b_n                          (sub-Gaussian)
+    reward   |r - r^| <= min{ b_n / 2, sqrt(2 var^ l_n / n) + 7 l_n / (3 n) }    (the article prints max; min is meant)
+    entry q  |p^ - q| <= sqrt(2 q (1 - q) l_n / n) + l_n / (3 n)                 (Bernstein)
+             - sqrt(g_(q)) b_n <= p^ - q <= sqrt(g(q)) b_n                       (sub-Gaussian)
 
     g(q) = (1/2 - q) / log(1/q - 1),    g_ = g below 1/2, q (1 - q) above.
 
-var^ is the mean square less the squared mean. Small n: where log(n) log(eta n) <= 1 (n <= 2) the parts with l_n are left
-out; a pair never seen may do anything.
+var^ is the mean square less the squared mean. Small n: where log(n) log(eta n) <= 1 (n <= 2) the parts with l_n are
+left out; a pair never seen may do anything.
 
-Near-optimistic support selection. With f = u - min u, f-(Y) = the largest sum_Y f q over the intervals with at most mass 1
-on Y, and the support Y = supp p^ + argmax f to begin with: while f-(rest) >= min(kappa, f-(Y)), the best state of
-the rest joins Y; kappa = 10 span(u) |supp p^| / N_max^(2/3). The law is then the best one with its mass on Y.
+Near-optimistic support selection. With f = u - min u, f-(Y) = the largest sum_Y f q over the intervals with at most
+mass 1 on Y, and the support Y = supp p^ + argmax f to begin with: while f-(rest) >= min(kappa, f-(Y)), the best state
+of the rest joins Y; kappa = 10 span(u) |supp p^| / N_max^(2/3). The law is then the best one with its mass on Y.
 
-The choice of Y depends on u, so the sweeps are not those of one fixed process and could swing between two choices.
-So from sweep WANDERING on supports only grow (which is more optimism, not less): after X such changes a pair stands
-still, and the iteration converges as every other one does.
+The choice of Y depends on u, so the sweeps are not those of one fixed process, and on some of the paper's queues a
+few plans in a hundred swing between two choices for ever. So from sweep WANDERING on supports only grow (which is
+more optimism, not less): after X such changes a pair stands still, and the iteration converges as every other does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
 ETA = 1.12
-WANDERING = 1000
+WANDERING = 1000  # sweeps; where nothing swings, the paper's queues take 250 at most
 BISECTIONS = 52
 
 
@@ -177,8 +177,7 @@ class ChosenSupports(NamedTuple):
 def choose_support(high, kappa, u, order, chosen):  # type: ignore[no-untyped-def]
     """Add to `chosen` (the support so far) the best other states until those left out are worth less than kappa. O(X).
 
-    What is left out is f-(rest), its mass at most 1: the rest is built up from its worst state, the newcomer's mass
-    taken from the worst that still has some. How far down `order` all states are chosen.
+    f-(rest) is built up from the worst state; once its mass is 1, a newcomer's is taken from the worst that has some.
     """
     worst = u[order[-1]]
     value = 0.0
@@ -210,8 +209,7 @@ def choose_support(high, kappa, u, order, chosen):  # type: ignore[no-untyped-de
         if value >= kappa:
             for i in range(j + 1):
                 chosen[order[i]] = 1
-            return j + 1
-    return 0
+            break
 
 
 @compiled

@@ -1,0 +1,435 @@
+r"""What is believed about the rates: parts that any learning controller can be built from.
+
+Every arrival is seen, admitted or not, so N_i, the arrivals of class i up to time t, is Poisson of mean lambda_i t
+whatever the policy did. Departures D over busy-server time B tell the service rate: D is a Poisson process of rate mu
+in the clock B. Three layers:
+
+- intervals for the rate of a Poisson process, as functions of a count and an exposure;
+- memories, which add up what was seen: all of it, a sliding window, or with exponential discounting;
+- estimators, which make a belief of it: the paper's truncated mean, an exact interval for Lambda with the l1 set for
+  p, an upper limit for each class, a Gamma posterior, a plain estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+
+from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius, truncation
+from queueing_ucrl.learning.controller import Belief, Tally
+from queueing_ucrl.model.waits import FloatArray
+
+B_co = TypeVar("B_co", bound=Belief, covariant=True)
+Interval = Literal["exact", "anytime"]
+
+PRIOR_SHAPE = 0.5  # of Gamma laws: Jeffreys' prior for a Poisson rate
+
+
+# --- intervals -------------------------------------------------------------------------------------------------------
+
+
+def upper_limit(count: float, exposure: float, delta: float) -> float:
+    """The exact upper limit of a Poisson rate: the rate at which P(N <= count) = delta. Infinite without exposure.
+
+    P(rate <= limit) >= 1 - delta at any fixed exposure; x with Q(count + 1, x) = delta, over the exposure.
+    """
+    from scipy.special import gammainccinv
+
+    return float(gammainccinv(count + 1.0, delta)) / exposure if exposure > 0.0 else math.inf
+
+
+def exact_interval(count: float, exposure: float, delta: float) -> tuple[float, float]:
+    """Garwood's interval of a Poisson rate: each tail delta / 2. Coverage at least 1 - delta at any fixed exposure."""
+    from scipy.special import gammaincinv
+
+    low = float(gammaincinv(count, 0.5 * delta)) / exposure if count > 0.0 else 0.0
+    return low, upper_limit(count, exposure, 0.5 * delta)
+
+
+def log_mixture(count: float, exposure: float, prior_exposure: float, shape: float = PRIOR_SHAPE) -> float:
+    r"""log M at the estimate N / t, where M(lambda) is the mixture likelihood ratio against the rate lambda.
+
+    M(lambda) = integral of (theta / lambda)^N e^{-(theta - lambda) t} over theta ~ Gamma(a, b)
+              = b^a Gamma(a + N) / (Gamma(a) (b + t)^{a + N}) lambda^{-N} e^{lambda t};      a = shape, b = prior_exposure.
+    At N / t by Stirling's formula, so that the terms of the size of N log N, which cancel, are never formed.
+    """
+    a, b, n, t = shape, prior_exposure, count, exposure
+    if n == 0.0:
+        return -a * math.log1p(t / b)
+    total = a + n
+    return (
+        a * math.log(b * total / (b + t))
+        + n * (math.log1p(a / n) - math.log1p(b / t))
+        - a
+        - 0.5 * math.log(total)
+        + 0.5 * math.log(2.0 * math.pi)
+        + _stirling_error(total)
+        - math.lgamma(a)
+    )
+
+
+def _stirling_error(x: float) -> float:
+    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2."""
+    if x < 15.0:
+        return math.lgamma(x) - (x - 0.5) * math.log(x) + x - 0.5 * math.log(2.0 * math.pi)
+    q = 1.0 / (x * x)
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188 - 691 / 360360 * q) * q) * q) * q) * q) / x
+
+
+def anytime_interval(
+    count: float, exposure: float, delta: float, prior_exposure: float, shape: float = PRIOR_SHAPE
+) -> tuple[float, float]:
+    r"""The rates lambda with M(lambda) < 1 / delta: valid at all exposures at once, and at random ones.
+
+    Under the rate lambda, M(lambda) is a martingale that starts at 1, so by Ville's inequality it ever reaches 1 / delta
+    with probability delta at most. With x = lambda t / N the ends solve N (x - 1 - log x) = log(1 / delta) - log M(N / t):
+    Newton's method from beyond the root, where it is monotone.
+    """
+    if not exposure > 0.0:
+        return 0.0, math.inf
+    excess = -math.log(delta) - log_mixture(count, exposure, prior_exposure, shape)
+    if count == 0.0:
+        return 0.0, excess / exposure
+    depth = excess / count
+    estimate = count / exposure
+    return estimate * math.exp(-_root_below(depth)), estimate * (1.0 + _root_above(depth))
+
+
+def _root_above(depth: float) -> float:
+    """u >= 0 with u - log(1 + u) = depth."""
+    if not depth > 0.0:
+        return 0.0
+    u = depth + math.sqrt(2.0 * depth)  # too large by a third of the depth or less
+    while True:
+        smaller = u - (u - math.log1p(u) - depth) * (1.0 + u) / u
+        if not smaller < u:
+            return u
+        u = smaller
+
+
+def _root_below(depth: float) -> float:
+    """v >= 0 with e^{-v} - 1 + v = depth; 1 + u = e^{-v} is the other root."""
+    if not depth > 0.0:
+        return 0.0
+    v = depth + math.sqrt(2.0 * depth)
+    while True:
+        smaller = v + (math.expm1(-v) + v - depth) / math.expm1(-v)
+        if not smaller < v:
+            return v
+        v = smaller
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What counts, as a memory weighs it."""
+
+    arrivals: FloatArray  # N_i
+    time: float  # t, in which they came
+    departures: float  # D
+    busy_time: float  # B, server time in which they were served
+
+
+class Memory(Protocol):
+    """Adds up what was seen."""
+
+    def add(self, tally: Tally) -> Evidence:
+        """What counts, with this tally."""
+        ...
+
+
+class Everything:
+    """Nothing is forgotten."""
+
+    def __init__(self, classes: int) -> None:
+        self.arrivals = np.zeros(classes, dtype=np.int64)
+        self.departures = 0
+        self.busy_time = 0.0
+
+    def add(self, tally: Tally) -> Evidence:
+        self.arrivals += tally.arrivals
+        self.departures += tally.departures
+        self.busy_time += tally.busy_time
+        return Evidence(self.arrivals.astype(np.float64), tally.now, float(self.departures), self.busy_time)
+
+
+class Window:
+    """What was seen within the last `length` of time, to whole tallies; the newest counts however long it is."""
+
+    def __init__(self, length: float) -> None:
+        self.length = length
+        self.kept: deque[Tally] = deque()
+
+    def add(self, tally: Tally) -> Evidence:
+        kept = self.kept
+        kept.append(tally)
+        horizon = tally.now - self.length * (1.0 + 1e-9)  # a sum of periods may be a rounding longer than the window
+        while len(kept) > 1 and kept[0].now - kept[0].duration < horizon:
+            kept.popleft()
+        return Evidence(
+            np.sum([old.arrivals for old in kept], axis=0).astype(np.float64),
+            math.fsum(old.duration for old in kept),
+            float(sum(old.departures for old in kept)),
+            math.fsum(old.busy_time for old in kept),
+        )
+
+
+class Discount:
+    """What was seen a time `scale` before the last tally counts 1/e, exponentially less before; to whole tallies."""
+
+    def __init__(self, scale: float, classes: int) -> None:
+        self.scale = scale
+        self.arrivals = np.zeros(classes)
+        self.time = self.departures = self.busy_time = 0.0
+
+    def add(self, tally: Tally) -> Evidence:
+        weight = math.exp(-tally.duration / self.scale)
+        self.arrivals = weight * self.arrivals + tally.arrivals
+        self.time = weight * self.time + tally.duration
+        self.departures = weight * self.departures + tally.departures
+        self.busy_time = weight * self.busy_time + tally.busy_time
+        return Evidence(self.arrivals, self.time, self.departures, self.busy_time)
+
+
+# --- beliefs ---------------------------------------------------------------------------------------------------------
+
+
+def _listed(values: FloatArray) -> list[float]:
+    return [float(value) for value in values]
+
+
+@dataclass(frozen=True)
+class UpperLimits:
+    """Each class's rate is at most its limit; so is the service rate, where it is not known."""
+
+    estimates: FloatArray
+    limits: FloatArray
+    delta: float  # the chance that any of the limits is exceeded
+    service_rate: tuple[float, float] | None = None  # estimate and limit; infinite before a server was busy
+
+    def contains(self, arrival_rates: FloatArray) -> bool:
+        """Whether these arrival rates are plausible (the service rate is not asked about)."""
+        return bool(np.all(arrival_rates <= self.limits))
+
+    def columns(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "rate_estimates": _listed(self.estimates), "rate_limits": _listed(self.limits), "delta": self.delta,
+        }  # fmt: skip
+        if self.service_rate is not None:
+            found |= {"service_rate_estimate": self.service_rate[0], "service_rate_limit": self.service_rate[1]}
+        return found
+
+
+@dataclass(frozen=True)
+class GammaPosterior:
+    """lambda_i ~ Gamma(N_i + 1/2, t), independent (shape, rate); mu ~ Gamma(D + 1/2, B) where it is not known."""
+
+    shapes: FloatArray
+    time: float
+    service: tuple[float, float] | None = None  # shape and rate; nothing was served yet: shape 1/2
+
+    def contains(self, arrival_rates: FloatArray) -> None:
+        """A law excludes nothing."""
+
+    def columns(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"rate_estimates": _listed(self.shapes / self.time), "posterior_time": self.time}
+        if self.service is not None:
+            shape, rate = self.service
+            found["service_rate_estimate"] = shape / rate if rate > 0.0 else math.nan
+        return found
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """lambda_i = N_i / t, and mu = D / B where it is not known (nan before a departure)."""
+
+    arrival_rates: FloatArray
+    service_rate: float | None = None
+
+    def contains(self, arrival_rates: FloatArray) -> None:
+        """A point claims nothing about how far off it is."""
+
+    def columns(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"rate_estimates": _listed(self.arrival_rates)}
+        if self.service_rate is not None:
+            found["service_rate_estimate"] = self.service_rate
+        return found
+
+
+# --- estimators ------------------------------------------------------------------------------------------------------
+
+
+class Estimator(Protocol[B_co]):
+    """Makes a belief of what was seen."""
+
+    def prior(self) -> B_co | None:
+        """The belief before anything was seen; None where it would not do to plan with."""
+        ...
+
+    def update(self, tally: Tally, length: float) -> B_co:
+        """The belief after a stretch that was to last `length`."""
+        ...
+
+    def truncation(self, length: float) -> float:
+        """Which gaps between arrivals are to be added up in the next stretch (Plan.truncation)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """delta = 1 / (1 + t / unit) at time t: with unit = 1 / mu the paper's 1 / (mu t), but below 1 from the start."""
+
+    unit: float
+
+    def __call__(self, time: float) -> float:
+        return 1.0 / (1.0 + time / self.unit)
+
+
+class TruncatedMean:
+    """The paper's (Prop. 4.2): Lambda from the truncated gaps of the last stretch alone, p from all arrivals."""
+
+    def __init__(
+        self, classes: int, service_rate: float, bounds: tuple[float, float], *, learn_upper_bound: bool
+    ) -> None:
+        self.service_rate = service_rate
+        self.bounds = bounds
+        self.learn_upper_bound = learn_upper_bound
+        self.class_totals = np.zeros(classes, dtype=np.int64)
+
+    def delta(self, length: float) -> float:
+        """delta_k = 1 / (mu t_k)."""
+        return 1.0 / (self.service_rate * length)
+
+    def prior(self) -> ConfidenceSet:
+        return ConfidenceSet.everything(self.class_totals.size, self.bounds)
+
+    def update(self, tally: Tally, length: float) -> ConfidenceSet:
+        self.class_totals += tally.arrivals
+        return ConfidenceSet.from_episode(
+            tally.arrival_count,
+            tally.truncated_gap_sum,
+            self.class_totals,
+            self.delta(length),
+            self.bounds,
+            learn_upper_bound=self.learn_upper_bound,
+        )
+
+    def truncation(self, length: float) -> float:
+        return truncation(self.bounds[0], self.delta(length))
+
+
+class _Untruncated:
+    def truncation(self, length: float) -> float:
+        return math.inf
+
+
+class PooledInterval(_Untruncated):
+    """Lambda within an interval from all arrivals, cut to bounds where there are any; p in the paper's l1 ball."""
+
+    def __init__(
+        self, classes: int, confidence: Confidence, bounds: tuple[float, float] | None, interval: Interval = "exact"
+    ) -> None:
+        self.memory = Everything(classes)
+        self.classes = classes
+        self.confidence = confidence
+        self.bounds = bounds
+        self.interval = interval
+
+    def prior(self) -> ConfidenceSet | None:
+        return None if self.bounds is None else ConfidenceSet.everything(self.classes, self.bounds)
+
+    def update(self, tally: Tally, length: float) -> ConfidenceSet:
+        seen = self.memory.add(tally)
+        delta = self.confidence(seen.time)
+        count = float(seen.arrivals.sum())
+        if self.interval == "exact":
+            low, high = exact_interval(count, seen.time, delta)
+        else:
+            low, high = anytime_interval(count, seen.time, delta, self.confidence.unit)
+        estimate = count / seen.time
+        radius = high - estimate
+        if self.bounds is not None:
+            least, most = self.bounds
+            low, high = min(max(low, least), most), min(max(high, least), most)
+        return ConfidenceSet(
+            rate_estimate=estimate,
+            rate_radius=radius,
+            rate_interval=(low, high),
+            shares=seen.arrivals / max(count, 1.0),
+            share_radius=share_radius(int(count), self.classes, delta),
+            delta=delta,
+        )
+
+
+class ClasswiseLimits(_Untruncated):
+    """An upper limit for each class, each at delta / m; for the service rate, where unknown, one at delta / (m + 1).
+
+    The busy time of the servers is random and depends on the departures, so the service rate's limit is always the
+    one that is valid at random exposures.
+    """
+
+    def __init__(
+        self, classes: int, confidence: Confidence, interval: Interval = "exact", *, learn_service_rate: bool = False
+    ) -> None:
+        self.memory = Everything(classes)
+        self.confidence = confidence
+        self.interval = interval
+        self.learn_service_rate = learn_service_rate
+        self.parts = classes + learn_service_rate
+
+    def prior(self) -> None:
+        return None
+
+    def update(self, tally: Tally, length: float) -> UpperLimits:
+        seen = self.memory.add(tally)
+        delta = self.confidence(seen.time)
+        share, unit = delta / self.parts, self.confidence.unit
+        if self.interval == "exact":
+            limits = [upper_limit(count, seen.time, share) for count in seen.arrivals]
+        else:
+            limits = [anytime_interval(count, seen.time, share, unit)[1] for count in seen.arrivals]
+        service = None
+        if self.learn_service_rate:
+            top = anytime_interval(seen.departures, seen.busy_time, share, unit)[1]
+            service = (seen.departures / seen.busy_time if seen.departures else math.nan, top)
+        return UpperLimits(seen.arrivals / seen.time, np.array(limits), delta, service)
+
+
+class Posterior(_Untruncated):
+    """The posterior of Jeffreys' prior."""
+
+    def __init__(self, memory: Memory, *, learn_service_rate: bool = False) -> None:
+        self.memory = memory
+        self.learn_service_rate = learn_service_rate
+
+    def prior(self) -> None:
+        return None
+
+    def update(self, tally: Tally, length: float) -> GammaPosterior:
+        seen = self.memory.add(tally)
+        service = (seen.departures + PRIOR_SHAPE, seen.busy_time) if self.learn_service_rate else None
+        return GammaPosterior(seen.arrivals + PRIOR_SHAPE, seen.time, service)
+
+
+class PlainEstimate(_Untruncated):
+    """What was counted, over the time in which it was."""
+
+    def __init__(self, memory: Memory, *, learn_service_rate: bool = False) -> None:
+        self.memory = memory
+        self.learn_service_rate = learn_service_rate
+
+    def prior(self) -> None:
+        return None
+
+    def update(self, tally: Tally, length: float) -> PointEstimate:
+        seen = self.memory.add(tally)
+        service = None
+        if self.learn_service_rate:
+            service = seen.departures / seen.busy_time if seen.departures > 0.0 else math.nan
+        return PointEstimate(seen.arrivals / seen.time, service)

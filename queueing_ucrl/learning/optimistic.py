@@ -1,0 +1,92 @@
+"""UCRL-AC with the whole of what was seen: optimism over exact intervals instead of the truncated mean's."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from queueing_ucrl.learning.confidence import ConfidenceSet
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, UpperLimits
+from queueing_ucrl.learning.planning import ConfidenceOptimism, LearningSession, LimitOptimism
+from queueing_ucrl.learning.rate_learner import RateLearner, ServiceRate, check_choice
+from queueing_ucrl.model.queue import Queue
+
+
+@dataclass(frozen=True)
+class UcrlAcExact(RateLearner):
+    """UCRL-AC with an interval for Lambda from the arrivals of all episodes; the paper's set for p, optimism, doubling.
+
+    interval: "exact" (Garwood) or "anytime" (valid at all reviews at once). delta = 1 / (1 + mu T) at the review at T.
+    """
+
+    name: ClassVar[str] = "ucrl-ac-exact"
+    review_ratio: float = 2.0
+    arrival_rate_bounds: tuple[float, float] | None = None  # Lambda_min, Lambda_max, where the operator knows any
+    interval: Interval = "exact"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("interval", self.interval, "exact", "anytime")
+        if self.arrival_rate_bounds is not None:
+            bounds = tuple(float(b) for b in self.arrival_rate_bounds)
+            if len(bounds) != 2 or not (0 <= bounds[0] <= bounds[1] < math.inf and bounds[1] > 0):
+                raise ValueError(
+                    f"arrival_rate_bounds must be two numbers 0 <= low <= high with high positive, got {bounds}"
+                )
+            object.__setattr__(self, "arrival_rate_bounds", bounds)
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[ConfidenceSet]:
+        estimator = PooledInterval(
+            knowledge.class_count, self.confidence(knowledge), self.arrival_rate_bounds, self.interval
+        )
+        return LearningSession(
+            knowledge, estimator, ConfidenceOptimism(knowledge), self.clock(knowledge), self.solver
+        )
+
+    def cautions(self, queue: Queue) -> list[str]:
+        if self.arrival_rate_bounds is None:
+            return []
+        low, high = self.arrival_rate_bounds
+        if low <= queue.total_arrival_rate <= high:
+            return []
+        return [
+            f"the total arrival rate {queue.total_arrival_rate:g} is outside arrival_rate_bounds "
+            f"[{low:g}, {high:g}]: the regret guarantee is void"
+        ]
+
+
+@dataclass(frozen=True)
+class UcrlAcClasswise(RateLearner):
+    """UCRL-AC with an upper limit for each class's rate: nothing need be known of the rates, nor of the service rate.
+
+    All classes at their limits is the best plausible model, in every state the same: its best policy is trunk
+    reservation. interval as for ucrl-ac-exact; delta is shared evenly by the classes. service_rate "unknown": the upper
+    limit of mu too, from departures over busy time, since the optimal gain grows with mu.
+    """
+
+    name: ClassVar[str] = "ucrl-ac-classwise"
+    review_ratio: float = 2.0
+    interval: Interval = "exact"
+    service_rate: ServiceRate = "known"
+
+    def __post_init__(self) -> None:
+        check_choice("service_rate", self.service_rate, "known", "unknown")
+        check_choice("interval", self.interval, "exact", "anytime")
+        super().__post_init__()
+
+    @property
+    def knows_service_rate(self) -> bool:
+        return self.service_rate == "known"
+
+    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[UpperLimits]:
+        estimator = ClasswiseLimits(
+            knowledge.class_count,
+            self.confidence(knowledge),
+            self.interval,
+            learn_service_rate=not self.knows_service_rate,
+        )
+        return LearningSession(knowledge, estimator, LimitOptimism(knowledge), self.clock(knowledge), self.solver)
