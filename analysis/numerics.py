@@ -174,14 +174,14 @@ def print_conditioning() -> None:
 
 
 def print_tails() -> None:
-    """P(W > t) for an Erlang wait of k stages at rate 1: relative errors."""
+    """P(W > t) for an Erlang wait of k stages at c = 5, mu = 0.3: relative errors."""
     rows = []
-    for k, t in ((10, 30.0), (1000, 1500.0), (5000, 7500.0), (5000, 8100.0)):
+    for k, t in ((10, 20.1), (1000, 1000.1), (5000, 5000.1), (5000, 5400.1)):
         with mp.workdps(50):
-            exact = mp.gammainc(k, mp.mpf(t), mp.inf, regularized=True)
-            found = (special.gammaincc(k, t), ErlangWaits(1, 1.0, k).survival(t)[-1])
+            exact = mp.gammainc(k, 5 * mp.mpf(0.3) * mp.mpf(t), mp.inf, regularized=True)
+            found = (special.gammaincc(k, 5 * 0.3 * t), ErlangWaits(5, 0.3, k).survival(t)[-1])
             errors = [float(abs(mp.mpf(float(value)) / exact - 1)) for value in found]
-        rows.append((f"{k}", f"{t:.0f}", mp.nstr(exact, 2), *map(written, errors)))
+        rows.append((f"{k}", f"{t}", mp.nstr(exact, 2), *map(written, errors)))
     print_table(("k", "t", "P(W > t)", "gammaincc", "sum of pmf"), rows)
 
 

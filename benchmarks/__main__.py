@@ -48,7 +48,8 @@ def draw(panels: list[Panel], path: Path) -> None:
             axes.loglog(x, y, marker=marker, label=name)
         axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
         axes.grid(which="major", alpha=0.4)
-        axes.legend()
+        axes.set_ylim(top=axes.get_ylim()[1] * 5)  # room for the legend
+        axes.legend(loc="upper left", ncols=3)
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)
     figure.savefig(path, dpi=130)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queueing_ucrl.errors import FolderError, ScenarioError, SolverError
     from queueing_ucrl.experiments.study import Study, replicate
     from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Session, Tally, TickTally
+    from queueing_ucrl.learning.direct import CertaintyEquivalent, Thompson
     from queueing_ucrl.learning.fixed import (
         AdmitAll,
         BestStationary,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         RandomPolicy,
         TrunkReservation,
     )
+    from queueing_ucrl.learning.optimistic import UcrlAcClasswise, UcrlAcExact
     from queueing_ucrl.learning.registry import controller_names, make_controller
     from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
     from queueing_ucrl.learning.ucrl_ac import UcrlAc
@@ -59,7 +61,9 @@ _HOMES = {
     "errors": ("FolderError", "ScenarioError", "SolverError"),
     "experiments.study": ("Study", "replicate"),
     "learning.controller": ("Controller", "Knowledge", "Plan", "Session", "Tally", "TickTally"),
+    "learning.direct": ("CertaintyEquivalent", "Thompson"),
     "learning.fixed": ("AdmitAll", "BestStationary", "FollowingOracle", "Oracle", "RandomPolicy", "TrunkReservation"),
+    "learning.optimistic": ("UcrlAcClasswise", "UcrlAcExact"),
     "learning.registry": ("controller_names", "make_controller"),
     "learning.tabular": ("KlUcrl", "Psrl", "Ucrl2", "Ucrl2B", "Ucrl3"),
     "learning.ucrl_ac": ("UcrlAc",),

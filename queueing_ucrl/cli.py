@@ -242,6 +242,7 @@ def _study(
     _check_settings(settings, jobs)
     with _mistakes_told():
         import warnings
+        from concurrent.futures.process import BrokenProcessPool
 
         from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
@@ -266,9 +267,15 @@ def _study(
                 except KeyboardInterrupt:
                     progress.close()
                     _end(
-                        f"stopped; {progress.finished} finished trials are kept in {folder_path}, "
-                        "and the same command goes on from there",
+                        f"stopped; finished trials are kept in {folder_path}, and the same command goes on from there",
                         130,
+                    )
+                except BrokenProcessPool:
+                    progress.close()
+                    _end(
+                        f"a worker process was killed, perhaps for lack of memory; finished trials are kept in "
+                        f"{folder_path}, and the same command goes on from there",
+                        1,
                     )
         for warning in caught:
             if issubclass(warning.category, GuaranteeWarning):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
+PATIENCE = "10s"  # for a scheduler to answer
+
 
 @contextmanager
 def cluster_executor(address: str | None) -> Iterator[Executor | None]:
@@ -18,7 +20,7 @@ def cluster_executor(address: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise ValueError("--cluster needs dask.distributed: python -m pip install 'queueing_ucrl[cluster]'") from None
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=PATIENCE)
     except (OSError, TimeoutError, ValueError) as error:
         raise ValueError(f"--cluster {address}: no scheduler answers there ({error})") from None
     with client:

@@ -54,7 +54,7 @@ def log_mixture(count: float, exposure: float, prior_exposure: float, shape: flo
     r"""log M at the estimate N / t, where M(lambda) is the mixture likelihood ratio against the rate lambda.
 
     M(lambda) = integral of (theta / lambda)^N e^{-(theta - lambda) t} over theta ~ Gamma(a, b)
-              = b^a Gamma(a + N) / (Gamma(a) (b + t)^{a + N}) lambda^{-N} e^{lambda t};      a = shape, b = prior_exposure.
+              = b^a Gamma(a + N) / (Gamma(a) (b + t)^{a + N}) lambda^{-N} e^{lambda t},    a = shape, b = prior_exposure.
     At N / t by Stirling's formula, so that the terms of the size of N log N, which cancel, are never formed.
     """
     a, b, n, t = shape, prior_exposure, count, exposure
@@ -85,9 +85,9 @@ def anytime_interval(
 ) -> tuple[float, float]:
     r"""The rates lambda with M(lambda) < 1 / delta: valid at all exposures at once, and at random ones.
 
-    Under the rate lambda, M(lambda) is a martingale that starts at 1, so by Ville's inequality it ever reaches 1 / delta
-    with probability delta at most. With x = lambda t / N the ends solve N (x - 1 - log x) = log(1 / delta) - log M(N / t):
-    Newton's method from beyond the root, where it is monotone.
+    Under the rate lambda, M(lambda) is a martingale that starts at 1, so by Ville's inequality it ever reaches
+    1 / delta with probability delta at most. With x = lambda t / N the ends solve
+    N (x - 1 - log x) = log(1 / delta) - log M(N / t): Newton's method from beyond the root, where it is monotone.
     """
     if not exposure > 0.0:
         return 0.0, math.inf

@@ -43,9 +43,7 @@ class UcrlAcExact(RateLearner):
         estimator = PooledInterval(
             knowledge.class_count, self.confidence(knowledge), self.arrival_rate_bounds, self.interval
         )
-        return LearningSession(
-            knowledge, estimator, ConfidenceOptimism(knowledge), self.clock(knowledge), self.solver
-        )
+        return LearningSession(knowledge, estimator, ConfidenceOptimism(knowledge), self.clock(knowledge), self.solver)
 
     def cautions(self, queue: Queue) -> list[str]:
         if self.arrival_rate_bounds is None:

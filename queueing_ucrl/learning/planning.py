@@ -123,9 +123,7 @@ class ConfidenceOptimism:
 
     def __call__(self, plausible: ConfidenceSet) -> Decision:
         shares = optimistic_shares(plausible.shares, plausible.share_radius, self.priorities)
-        model = AdmissionModel(
-            plausible.optimistic_rate * shares, self.knowledge.rewards, self.knowledge.service_rates
-        )
+        model = AdmissionModel(plausible.optimistic_rate * shares, self.knowledge.rewards, self.knowledge.service_rates)
         return Decision(model, OptimisticBelief(plausible, shares))
 
 

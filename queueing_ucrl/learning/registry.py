@@ -13,11 +13,12 @@ import difflib
 import json
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import entry_points
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from queueing_ucrl.learning.controller import Controller
+from queueing_ucrl.learning.direct import CertaintyEquivalent, Thompson
 from queueing_ucrl.learning.fixed import (
     AdmitAll,
     BestStationary,
@@ -26,13 +27,14 @@ from queueing_ucrl.learning.fixed import (
     RandomPolicy,
     TrunkReservation,
 )
+from queueing_ucrl.learning.optimistic import UcrlAcClasswise, UcrlAcExact
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc
 
 GROUP = "queueing_ucrl.controllers"
 _CLASSES: tuple[type[Controller], ...] = (
-    UcrlAc, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3, Oracle, FollowingOracle, BestStationary, AdmitAll, TrunkReservation,
-    RandomPolicy,
+    UcrlAc, UcrlAcExact, UcrlAcClasswise, Thompson, CertaintyEquivalent, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3, Oracle,
+    FollowingOracle, BestStationary, AdmitAll, TrunkReservation, RandomPolicy,
 )  # fmt: skip
 OWN: dict[str, type[Controller]] = {kind.name: kind for kind in _CLASSES}
 
@@ -83,8 +85,10 @@ def _words(kind: Any) -> str:
     words = {
         float: "a number", int: "a whole number", str: "a text", bool: "true or false",
         tuple[float, float]: "two numbers [low, high]", tuple[int, ...]: "a list of whole numbers",
-        float | None: "a number",
+        float | None: "a number", tuple[float, float] | None: "two numbers [low, high]",
     }  # fmt: skip
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
     return words.get(kind, str(kind))
 
 

@@ -1,9 +1,12 @@
 r"""What a stationary policy earns where arrival rates change in time, exactly up to the division of time into pieces.
 
-On a piece with constant rates the law moves by pi -> pi e^{Q dt} and earns pi v, v = \int_0^dt e^{Qt} R dt; both come
-out of one matrix exponential, of [[Q, R], [0, 0]] dt. With a period the law at its start solves pi = pi E_1 E_2 .. E_n;
-without one the queue starts empty and is followed to the horizon. Steps are exact, a sinusoid is cut into equal pieces
-with the rate of their middles.
+On a piece with constant rates the law moves by pi -> pi E, E = e^{Q dt}, and earns pi v with
+
+    v = \int_0^dt e^{Qt} R dt = rho dt + h - E h,
+
+rho and h the gain and bias of the policy under these rates (by Dynkin's formula; no long integral). With a period the
+law at its start solves pi = pi E_1 E_2 .. E_n; without one the queue starts empty and is followed to the horizon. Steps
+are exact, a sinusoid is cut into equal pieces with the rate of their middles.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import expm
 
-from queueing_ucrl.model.birth_death import policy_rates
+from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.patterns import Sinusoid, Steps
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.queue import AdmissionModel, Queue
 from queueing_ucrl.model.waits import FloatArray
 
 Levels = tuple[int, ...]
@@ -73,16 +77,19 @@ class Drift:
         S = queue.capacity
         middle = 0.5 * (start + end)
         rates = np.array([c.arrival_rate * c.pattern.factor(middle) for c in queue.classes])
-        birth, reward_rate = np.empty(S + 1), np.empty(S + 1)
-        policy_rates(policy.admits, np.tile(rates, (S, 1)), queue.rewards, birth, reward_rate)
-        matrix = np.zeros((S + 2, S + 2))
+        model = AdmissionModel(np.tile(rates, (S, 1)), queue.rewards, queue.service_rates)
+        value = evaluate(model, policy)
+        bias = np.concatenate([[0.0], -np.cumsum(value.relative_bias)])  # h(s) - h(0)
+        if not np.all(np.isfinite(bias)):
+            raise SolverError("the bias of a policy leaves the range of a double: this queue is too large for `Drift`")
+        birth = np.append((rates * policy.admits).sum(axis=1), 0.0)
         s = np.arange(S)
-        matrix[s, s + 1] = birth[:-1]
-        matrix[s + 1, s] = queue.service_rates[1:]
-        matrix[np.arange(S + 1), np.arange(S + 1)] = -(birth + queue.service_rates)
-        matrix[: S + 1, S + 1] = reward_rate
-        moved = expm(matrix * (end - start))
-        return moved[: S + 1, : S + 1], moved[: S + 1, S + 1]
+        generator = np.diag(-(birth + queue.service_rates))
+        generator[s, s + 1] = birth[:-1]
+        generator[s + 1, s] = queue.service_rates[1:]
+        moved = np.maximum(expm(generator * (end - start)), 0.0)
+        moved /= moved.sum(axis=1, keepdims=True)  # what rounding took from the rows
+        return moved, value.gain * (end - start) + bias - moved @ bias
 
     def gain(self, policy: Policy) -> float:
         """Reward per unit of time under `policy`: in the long run, or without a period up to the horizon from empty."""

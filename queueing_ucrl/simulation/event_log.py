@@ -8,7 +8,9 @@ admit); replication. What does not apply to an event is missing. A rejection is 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +128,18 @@ class ParquetLog:
         schema = self.table.columns(np.empty(0, dtype=ROW)).schema
         schema = schema.with_metadata({"queueing_ucrl": json.dumps(metadata, sort_keys=True)})
         self.schema: pa.Schema = schema
-        self.writer = pq.ParquetWriter(self.part, schema, compression="zstd")
+        with self._naming_the_file():
+            self.file = self.part.open("wb")
+            self.writer = pq.ParquetWriter(self.file, schema, compression="zstd")
+
+    @contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        """An error in writing names the file: the libraries below do not know it."""
+        try:
+            yield
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise OSError(error.errno, reason, str(self.path)) from error
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows; a full row group goes to the file. Its borders do not depend on how rows come."""
@@ -141,23 +154,38 @@ class ParquetLog:
 
     def _row_group(self, rows: np.ndarray[Any, Any]) -> None:
         table = self.table.columns(rows).replace_schema_metadata(self.schema.metadata)
-        self.writer.write_table(table, row_group_size=ROW_GROUP)
+        with self._naming_the_file():
+            self.writer.write_table(table, row_group_size=ROW_GROUP)
 
-    def close(self) -> None:
-        """Write what is left and give the file its name."""
+    def _finish(self, path: Path) -> None:
+        """Write what is left and give the file a name, once all of it is on the disk."""
         if self.count:
             self._row_group(np.concatenate(self.waiting))
-        self.writer.close()
-        self.part.replace(self.path)
+            self.waiting, self.count = [], 0
+        with self._naming_the_file():
+            self.writer.close()
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            self.part.replace(path)
+
+    def close(self) -> None:
+        """Write what is left and give the file its name; what an earlier, stopped run left behind goes."""
+        self._finish(self.path)
+        self._partial.unlink(missing_ok=True)
+
+    @property
+    def _partial(self) -> Path:
+        return self.path.with_suffix(".partial.parquet")
 
     def abandon(self) -> None:
         """The run was stopped: keep what it wrote so far, as `<name>.partial.parquet`."""
-        self.path, final = self.path.with_suffix(".partial.parquet"), self.path
         try:
-            self.close()
-        except OSError:  # no room for it either
+            self._finish(self._partial)
+        except (OSError, ValueError):  # no room for it either, or the file was already closed for lack of it
+            with suppress(OSError):
+                self.file.close()
             self.part.unlink(missing_ok=True)
-        self.path = final
 
 
 def as_frame(table: Any) -> pd.DataFrame:
@@ -174,6 +202,17 @@ def read_events(path: str | Path, columns: Sequence[str] | None = None) -> pd.Da
 
     table = pq.read_table(path, columns=list(columns) if columns else None)
     return as_frame(table) if "job" in table.column_names else table.to_pandas()
+
+
+def is_whole(path: Path) -> bool:
+    """Whether there is a log that was written to its end: its table of contents is the last thing in it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return b"queueing_ucrl" in (pq.read_schema(path).metadata or {})
+    except (OSError, pa.ArrowException):
+        return False
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import queueing_ucrl as qu
 
 ERROR = 1e-3  # the test fails for one seed in a thousand if both are right
 HORIZON = 300.0
-REPLICATIONS = 60
+REPLICATIONS = 40
 
 
 def class_measures(records):

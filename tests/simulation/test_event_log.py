@@ -164,26 +164,26 @@ def test_a_log_that_cannot_be_written_is_told_before_the_run(tmp_path):
 
 
 SAME_BYTES = """
-import sys, hashlib, pathlib
+import hashlib, pathlib, sys
 import queueing_ucrl as qu
 sys.path.insert(0, sys.argv[1])
 from generators import paper_queue
-path = pathlib.Path(sys.argv[2])
-run = qu.simulate(paper_queue(), qu.UcrlAc((1.0, 4.0), 10.0), horizon=500.0, seed=8, engine=sys.argv[3], log=path)
-print(hashlib.sha256(path.read_bytes()).hexdigest(), run.summary()["regret"])
+for engine in ("compiled", "simpy"):
+    path = pathlib.Path(sys.argv[2]) / f"{engine}.parquet"
+    run = qu.simulate(paper_queue(), qu.UcrlAc((1.0, 4.0), 10.0), horizon=500.0, seed=8, engine=engine, log=path)
+    print(hashlib.sha256(path.read_bytes()).hexdigest(), run.summary()["regret"])
 """
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_same_seed_same_bytes_whatever_the_hash_seed(tmp_path, engine):
+def test_same_seed_same_bytes_whatever_the_hash_seed(tmp_path):
     here = os.path.dirname(os.path.dirname(__file__))
-    told = set()
-    for seed in ("0", "1", "4242"):
-        command = [sys.executable, "-c", SAME_BYTES, here, str(tmp_path / f"{seed}.parquet"), engine]
+    told = []
+    for seed in ("1", "4242"):
+        command = [sys.executable, "-c", SAME_BYTES, here, str(tmp_path)]
         result = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
-        told.add(result.stdout)
-    assert len(told) == 1
+        told.append(result.stdout)
+    assert told[0] == told[1]
 
 
 PEAK = """

@@ -1,0 +1,111 @@
+"""The optimistic model is the best of the confidence set (Thm 4.3): against a linear program, and against its rivals."""
+
+import numpy as np
+import pytest
+from generators import queues, random_queue, seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import queueing_ucrl as qu
+from queueing_ucrl.learning.confidence import ConfidenceSet
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.optimism import (
+    l1_optimistic,
+    optimistic_model,
+    optimistic_shares,
+    shares_where_they_change,
+)
+
+
+def best_by_linear_program(shares, radius, values):
+    """max sum p_i v_i over distributions with |p - p^|_1 <= radius; |.| as two non-negative parts."""
+    m = len(shares)
+    cost = -np.concatenate([values, np.zeros(2 * m)])
+    equal = np.vstack([np.concatenate([np.ones(m), np.zeros(2 * m)]), np.hstack([np.eye(m), -np.eye(m), np.eye(m)])])
+    below = np.concatenate([np.zeros(m), np.ones(2 * m)])[None, :]
+    found = linprog(cost, A_ub=below, b_ub=[radius], A_eq=equal, b_eq=[1.0, *shares], bounds=(0, None))
+    assert found.success
+    return -found.fun
+
+
+def test_the_mix_of_classes_solves_its_linear_program():
+    """For every level g at once: what is maximised is sum p_i (r_i - g)^+, and the mix does not depend on g."""
+    random = np.random.default_rng(51)
+    for _ in range(150):
+        m = int(random.integers(1, 7))
+        shares = random.dirichlet(np.full(m, random.choice([0.3, 1.0, 5.0])))
+        shares[random.random(m) < 0.2] = 0.0
+        shares = shares / shares.sum() if shares.sum() else np.eye(m)[0]
+        radius = float(random.choice([0.0, random.uniform(0, 0.3), random.uniform(0, 2.2), 2.0]))
+        rewards = random.choice([random.normal(size=m), random.integers(0, 3, m).astype(float)])
+        mix = l1_optimistic(shares, radius, np.argsort(-rewards, kind="stable"))
+        assert mix.min() >= 0
+        assert mix.sum() == pytest.approx(1.0, abs=1e-12)
+        assert np.abs(mix - shares).sum() <= radius + 1e-12
+        for level in (-10.0, *rewards, rewards.mean()):
+            values = np.maximum(rewards - level, 0.0)
+            assert mix @ values == pytest.approx(best_by_linear_program(shares, radius, values), abs=1e-9)
+
+
+def test_a_mix_by_hand():
+    """The best class gains 0.1; it comes from the worst, and from the next once that is gone."""
+    order = np.array([2, 0, 1])
+    np.testing.assert_allclose(l1_optimistic(np.array([0.3, 0.2, 0.5]), 0.2, order), [0.3, 0.1, 0.6], rtol=1e-14)
+    np.testing.assert_allclose(l1_optimistic(np.array([0.45, 0.05, 0.5]), 0.2, order), [0.4, 0.0, 0.6], atol=1e-15)
+    np.testing.assert_allclose(l1_optimistic(np.array([0.2, 0.2, 0.6]), 1.5, order), [0.0, 0.0, 1.0], atol=1e-15)
+
+
+def test_without_an_estimate_all_mass_is_on_the_best_class():
+    assert l1_optimistic(np.zeros(3), 2.0, np.array([1, 0, 2])).tolist() == [0.0, 1.0, 0.0]
+    assert l1_optimistic(np.ones(1), 0.7, np.array([0])).tolist() == [1.0]
+
+
+@given(queues(largest_capacity=12), seeds, st.floats(0.0, 1.0), st.floats(1.0, 4.0))
+@settings(max_examples=60)
+def test_no_model_of_the_set_has_a_larger_gain(queue, seed, radius, width):
+    """Rivals may even change their mix of classes and their rate from state to state."""
+    random = np.random.default_rng(seed)
+    m, rate = len(queue.classes), queue.total_arrival_rate
+    interval = (rate / width, rate * width)
+    plausible = ConfidenceSet(rate, rate, interval, queue.class_probabilities, radius, 0.1)
+    model = optimistic_model(Knowledge.of(queue), plausible, queue.priorities)
+    best = qu.solve(model).gain
+    scale = max(abs(best), 1e-12)
+    assert best >= qu.solve(queue).gain - 1e-9 * scale
+    for _ in range(6):
+        mixes = []
+        for _ in range(queue.capacity):
+            toward = random.dirichlet(np.full(m, 0.5))
+            distance = np.abs(toward - queue.class_probabilities).sum()
+            step = min(1.0, radius / distance) if distance > 0 else 0.0
+            mixes.append(queue.class_probabilities + step * random.choice([1.0, random.random()]) * (toward - queue.class_probabilities))
+        rates = random.uniform(*interval, queue.capacity) if random.random() < 0.7 else np.full(queue.capacity, interval[1])
+        rival = qu.AdmissionModel(rates[:, None] * np.array(mixes), queue.rewards, queue.service_rates)
+        assert qu.solve(rival).gain <= best + 1e-9 * scale
+
+
+def test_the_table_of_mixes_is_the_mix_of_each_state():
+    random = np.random.default_rng(52)
+    for _ in range(30):
+        queue = random_queue(random)
+        radius = random.uniform(0, 1.5)
+        table = optimistic_shares(queue.class_probabilities, radius, queue.priorities)
+        for s, order in enumerate(queue.priorities):
+            assert table[s].tolist() == l1_optimistic(queue.class_probabilities, radius, order).tolist()
+
+
+def test_a_mix_that_changes_with_the_state_is_told_where_it_changes():
+    """Voice is worth most in a short queue, video in a long one: the favoured class changes on the way."""
+    queue = qu.Queue(
+        1, 10, 1.0, [qu.JobClass("voice", 1.0, 10.0, qu.Linear(3.0)), qu.JobClass("video", 1.0, 6.0, qu.Linear(0.1))]
+    )
+    turn = int(np.argmax(queue.rewards[:, 0] < queue.rewards[:, 1]))
+    assert turn > 0
+    told = shares_where_they_change(optimistic_shares(np.array([0.5, 0.5]), 0.4, queue.priorities))
+    assert [row["from_state"] for row in told] == [0, turn]
+    assert told[0]["shares"] == pytest.approx([0.7, 0.3])
+    assert told[1]["shares"] == pytest.approx([0.3, 0.7])
+    run = qu.simulate(queue, qu.UcrlAc((0.5, 4.0), 5.0), horizon=40.0, seed=1)
+    for mixes in run.episodes["optimistic_shares"]:
+        assert [row["from_state"] for row in mixes] == [0, turn]
