@@ -5,4 +5,4 @@ A suite is a module with `MEASURES`, a list of functions that take `smoke` and g
 
 from __future__ import annotations
 
-SUITES = {"solvers": "benchmarks.solvers"}
+SUITES = {"solvers": "benchmarks.solvers", "learners": "benchmarks.learners"}

@@ -6,7 +6,7 @@ import queueing_ucrl as qu
 
 
 def paper(capacity: int) -> qu.Queue:
-    """The paper's overloaded queue (Fig. 1 a) with room for `capacity`: PI-B takes 8 iterations from S = 200 on."""
+    """The paper's overloaded queue (Fig. 1 a) with room for `capacity`: PI-B takes 8 iterations from S = 30 on."""
     return classes(capacity, 2)
 
 

@@ -10,12 +10,14 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+from queueing_ucrl.reproduce import EXPERIMENTS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,6 +57,22 @@ def _mistakes_told() -> Iterator[None]:
         if error.filename is None:  # the terminal or pipe that we print to
             raise
         _end(f"{error.filename}: cannot be written ({error.strerror})", 1)
+
+
+@contextmanager
+def _stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """End a study that was interrupted with a message that says how to go on; `before` clears the screen for it."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    kept = f"finished trials are kept in {folder}, and the same command goes on from there"
+    try:
+        yield
+    except KeyboardInterrupt:
+        before()
+        _end(f"stopped; {kept}", 130)
+    except BrokenProcessPool:
+        before()
+        _end(f"a worker process was killed, perhaps for lack of memory; {kept}", 1)
 
 
 def _console() -> Console:
@@ -164,6 +182,30 @@ The folder holds manifest.json, summary.json, regret.parquet, curves.parquet,
 episodes.parquet, regret.png, and each trial's result. The same command run
 again goes on where it stopped; a folder of another study is never touched.
 
+Keys of --json; what varies is a table of mean, low and high, the mean over
+replications and its 95 % interval (null where there is nothing to average):
+  title, folder         of the scenario; where the results are
+  results               one table a controller (and point of a sweep):
+    controller, horizon, replications, engine
+                        what was run, how long, how often and by what
+    values              the swept values; only where there is a sweep
+    optimal_gain, gain  expected reward per unit of time: the best, this one's
+    reward              collected in all, less the costs of the waits
+    regret              reward lost, by account:
+      realised          with the waits as they were
+      expected          with the waits' expected costs (the paper's)
+      gap               the cost of wrong decisions (the least noise)
+      pseudo            from the true gains of the policies that were used
+    utilisation         mean share of the servers that are busy
+    classes             one table a class, in the scenario's order:
+      name, arrivals, admitted, rejected, blocked
+                        jobs; rejected by the policy, blocked for lack of room
+      mean_wait, wait_95  of the jobs that joined a server; 95 % waited less
+      reward, cost      collected at admission, paid for waits
+    unfinished          jobs at the end, waiting (their costs are in no
+                        account) and in_service
+    cautions            why a guarantee does not hold; empty if all is well
+
 Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options, 130 stopped by Ctrl-C.
 """
 
@@ -242,7 +284,6 @@ def _study(
     _check_settings(settings, jobs)
     with _mistakes_told():
         import warnings
-        from concurrent.futures.process import BrokenProcessPool
 
         from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
@@ -258,25 +299,11 @@ def _study(
         folder_path = out or Path("runs") / f"{path.stem}-{identity_key(identity(scenario))[:8]}"
         with warnings.catch_warnings(record=True) as caught, cluster_executor(cluster) as executor:
             warnings.simplefilter("always", GuaranteeWarning)
-            with StudyProgress(scenario) as progress:
-                try:
-                    study, folder = run_scenario(
-                        scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
-                        within=progress.within,
-                    )  # fmt: skip
-                except KeyboardInterrupt:
-                    progress.close()
-                    _end(
-                        f"stopped; finished trials are kept in {folder_path}, and the same command goes on from there",
-                        130,
-                    )
-                except BrokenProcessPool:
-                    progress.close()
-                    _end(
-                        f"a worker process was killed, perhaps for lack of memory; finished trials are kept in "
-                        f"{folder_path}, and the same command goes on from there",
-                        1,
-                    )
+            with StudyProgress(scenario) as progress, _stops_told(folder_path, progress.close):
+                study, folder = run_scenario(
+                    scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
+                    within=progress.within,
+                )  # fmt: skip
         for warning in caught:
             if issubclass(warning.category, GuaranteeWarning):
                 typer.echo(f"note: {warning.message}", err=True)
@@ -286,6 +313,75 @@ def _study(
         else:
             print_study(_console(), scenario.title, study)
             typer.echo(f"\nfigure, tables and trials are in {folder.path}")
+
+
+_EXPERIMENT_LINES = "\n".join(f"  {name:<9} {words}" for name, words in {**EXPERIMENTS, "all": "all of these"}.items())
+REPRODUCE_NOTES = f"""\b
+Experiments, each a script of analysis/:
+{_EXPERIMENT_LINES}
+
+Scales: quick, 10 trajectories to 1e5 (a minute or two); full, the paper's 100
+to 1e6 (under an hour on two cores). --replications and --horizon choose
+anything between. The folder holds the figures (.png) and tables (.md, .csv,
+.parquet); the same command run again goes on where it stopped, and more
+--replications add to those that are there.
+
+Exit codes: 0 done, 1 failed, 2 a mistake in the options, 130 stopped by Ctrl-C.
+"""
+
+
+@app.command(epilog=REPRODUCE_NOTES)
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(metavar="EXPERIMENT...", help="What to make again.", show_default=False)
+    ],
+    scale: Annotated[str, typer.Option("--scale", metavar="SCALE", help="quick or full.")] = "quick",
+    replications: Annotated[
+        int | None, typer.Option("--replications", help="Trajectories, instead of the scale's number.")
+    ] = None,
+    horizon: Annotated[float | None, typer.Option("--horizon", help="Simulated time, instead of the scale's.")] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--also", metavar="NAME", help="A controller beside the paper's five, such as ucrl2b."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of all chance.")] = 1,
+    jobs: Jobs = None,
+    cluster: Cluster = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The folder for the results.  [default: runs/reproduce-KEY]", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the paper's figures and numbers again."""
+    _check_settings({"horizon": horizon, "replications": replications, "seed": seed, "engine": None}, jobs)
+    with _mistakes_told():
+        from queueing_ucrl.experiments.executors import cluster_executor
+        from queueing_ucrl.reproduce import SCALES, SHORTEST, Work, chosen_experiments, default_folder, load_experiment
+
+        chosen = chosen_experiments(names)
+        if scale not in SCALES:
+            _end(f"--scale {scale}: must be {' or '.join(SCALES)}", 2)
+        if horizon is not None and horizon < SHORTEST:
+            _end(f"--horizon {horizon:g}: must be at least {SHORTEST:g}", 2)
+        experiments = {name: load_experiment(name) for name in chosen}
+        horizon = SCALES[scale].horizon if horizon is None else horizon
+        count = SCALES[scale].replications if replications is None else replications
+        path = out or default_folder(horizon, seed)
+        findings = {}
+        with cluster_executor(cluster) as executor, _stops_told(path):
+            work = Work(path, count, horizon, seed, tuple(dict.fromkeys(also or ())), jobs, executor)
+            for name, experiment in experiments.items():
+                typer.echo(f"{name} ({work.amount})", err=True)
+                findings[name] = experiment(work)
+                if not as_json:
+                    typer.echo(findings[name].text + "\n")
+        if as_json:
+            results = {name: {"files": found.files, "rows": found.rows} for name, found in findings.items()}
+            data = {"folder": str(path), "replications": count, "horizon": horizon, "seed": seed, "results": results}
+            typer.echo(json.dumps(data, indent=2, allow_nan=False))
+        else:
+            typer.echo(f"figures, tables and trials are in {path}")
 
 
 @app.command()

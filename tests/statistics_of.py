@@ -1,6 +1,6 @@
 """What a statistical test needs: verdicts with a stated error rate, and the path that an event log describes.
 
-A test with `error` fails for one seed in 1 / error if the program is right; the seeds are fixed, so it does not flicker.
+A test with `ERROR` fails for one seed in 1 / ERROR if the program is right; seeds are fixed, so it does not flicker.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ def with_run(scenario: Scenario, **settings: Any) -> Scenario:
     return replace(scenario, **given, points=tuple(replace(point, **given) for point in scenario.points))
 
 
-def _cells(scenario: Scenario) -> list[Cell]:
+def study_cells(scenario: Scenario) -> list[Cell]:
+    """A cell for each controller at each point of the sweep; a controller that cannot work says so now."""
     cells = []
     for k, point in enumerate(scenario.points or (scenario,)):
         taken: dict[str, int] = {}
@@ -109,7 +110,7 @@ def run_scenario(
     within: Callable[[Trial, float], None] | None = None,
 ) -> tuple[Study, StudyFolder]:
     """Run a scenario's study into its folder, taking what is done already from there."""
-    cells = _cells(scenario)
+    cells = study_cells(scenario)
     engines = {cell.name: dict(zip(("engine", "because"), choose_engine(cell.engine, cell.controller), strict=True))
                for cell in cells}  # fmt: skip
     facts = {

@@ -113,7 +113,7 @@ class TrialResult:
             "key": key, "point": self.point, "name": self.name, "replication": self.replication,
             "summary": self.summary, "episodes": self.episodes,
         }  # fmt: skip
-        text = json.dumps(about, sort_keys=True)
+        text = json.dumps(about)  # the order of keys is kept: it is the order of columns in the study's tables
         metadata = {"queueing_ucrl": text, "digest": _digest(text, columns)}
         sink = pa.BufferOutputStream()
         pq.write_table(pa.table(columns).replace_schema_metadata(metadata), sink)

@@ -54,7 +54,8 @@ def log_mixture(count: float, exposure: float, prior_exposure: float, shape: flo
     r"""log M at the estimate N / t, where M(lambda) is the mixture likelihood ratio against the rate lambda.
 
     M(lambda) = integral of (theta / lambda)^N e^{-(theta - lambda) t} over theta ~ Gamma(a, b)
-              = b^a Gamma(a + N) / (Gamma(a) (b + t)^{a + N}) lambda^{-N} e^{lambda t},    a = shape, b = prior_exposure.
+              = b^a Gamma(a + N) / (Gamma(a) (b + t)^{a + N}) lambda^{-N} e^{lambda t},
+    a = shape, b = prior_exposure.
     At N / t by Stirling's formula, so that the terms of the size of N log N, which cancel, are never formed.
     """
     a, b, n, t = shape, prior_exposure, count, exposure

@@ -5,8 +5,8 @@ g(s) = h(s) - h(s+1) solve (eq. 3 of the paper)
 
     rho = R(s) - Lambda(s) g(s) + mu(s) g(s-1),    s = 0 .. S.
 
-The paper's recursions run through these equations from one end, and lose all digits in ordinary settings; so do its
-closed form (Prop. 5.1) and, more slowly, a dense solve. `evaluate` runs from both ends to the median of the stationary
+The paper's recursions run through these equations from one end, and lose all digits in ordinary settings; so does its
+closed form (Prop. 5.1). A dense solve keeps them, at O(S^3). `evaluate` runs from both ends to the median of the stationary
 law: each recursion then goes in the direction in which errors shrink. docs/numerics.md shows the difference.
 """
 
@@ -243,7 +243,7 @@ def evaluate(queue: Queue | AdmissionModel, policy: Policy, method: str = "two-s
     """Gain, relative bias and stationary law of `policy`.
 
     `method` is for teaching and tests: "two-sided" (the one to use), "dense", "closed-form" (Prop. 5.1), "forward"
-    and "backward" (the paper's one-sided recursions). All but the first lose digits or overflow on large queues.
+    and "backward" (the paper's one-sided recursions). The last three lose digits or overflow on ordinary queues.
     """
     if method not in EVALUATIONS:
         raise ValueError(f"method must be one of {', '.join(EVALUATIONS)}, got {method!r}")

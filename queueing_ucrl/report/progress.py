@@ -19,9 +19,11 @@ class StudyProgress:
         self.total = sum(len(point.controllers) * point.replications for point in (scenario.points or (scenario,)))
         self.finished = 0
         self.began = perf_counter()
+        console = Console(stderr=True)
         self.bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=Console(stderr=True), transient=True,
+            TextColumn("left"), TimeRemainingColumn(), console=console, transient=True,
+            disable=not console.is_terminal,  # in a file or a pipe there is nothing to draw on
         )  # fmt: skip
         self.task = self.bar.add_task(self._words(), total=self.total)
 

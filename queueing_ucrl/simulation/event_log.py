@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +129,7 @@ class ParquetLog:
         schema = schema.with_metadata({"queueing_ucrl": json.dumps(metadata, sort_keys=True)})
         self.schema: pa.Schema = schema
         with self._naming_the_file():
-            self.file = self.part.open("wb")
-            self.writer = pq.ParquetWriter(self.file, schema, compression="zstd")
+            self.writer = pq.ParquetWriter(self.part, schema, compression="zstd")
 
     @contextmanager
     def _naming_the_file(self) -> Iterator[None]:
@@ -164,9 +163,8 @@ class ParquetLog:
             self.waiting, self.count = [], 0
         with self._naming_the_file():
             self.writer.close()
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
+            with self.part.open("rb+") as file:
+                os.fsync(file.fileno())
             self.part.replace(path)
 
     def close(self) -> None:
@@ -183,8 +181,6 @@ class ParquetLog:
         try:
             self._finish(self._partial)
         except (OSError, ValueError):  # no room for it either, or the file was already closed for lack of it
-            with suppress(OSError):
-                self.file.close()
             self.part.unlink(missing_ok=True)
 
 

@@ -17,8 +17,11 @@ from queueing_ucrl.model.birth_death import evaluate_chain, policy_rates
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.solvers.shooting import shooting_table
 
 TIE = 1e-11
+PATIENCE = 10  # iterations; most queues need fewer
+SETTLED, CYCLED, IMPATIENT = range(3)
 
 
 @compiled
@@ -46,8 +49,8 @@ def improve(admits, rewards, bias, scale, admit_ties, better):  # type: ignore[n
 
 
 @compiled
-def iterate(admits, arrival_rates, rewards, service_rates, scale, admit_ties):  # type: ignore[no-untyped-def]
-    """Alternate evaluation and improvement; (gain, law, bias, iterations), iterations = -1 for a cycle.
+def iterate(admits, arrival_rates, rewards, service_rates, scale, admit_ties, patience):  # type: ignore[no-untyped-def]
+    """Alternate evaluation and improvement; (gain, law, bias, iterations, why it ended).
 
     A cycle is found by Brent's method: the table is kept at iterations 1, 2, 4, 8, .. and compared with each later
     one, so that any cycle ends the search whatever its length, with no cap on honest work.
@@ -67,14 +70,16 @@ def iterate(admits, arrival_rates, rewards, service_rates, scale, admit_ties):  
         gain = evaluate_chain(birth, service_rates, reward_rate, law, exponents, bias)
         iterations += 1
         if not improve(admits, rewards, bias, scale, admit_ties, better):
-            return gain, law, bias, iterations
+            return gain, law, bias, iterations, SETTLED
         same = True
         for s in range(states):
             for i in range(classes):
                 admits[s, i] = better[s, i]
                 same = same and better[s, i] == landmark[s, i]
         if same:
-            return gain, law, bias, -1
+            return gain, law, bias, iterations, CYCLED
+        if iterations == patience:
+            return gain, law, bias, iterations, IMPATIENT
         if iterations == next_landmark:
             landmark[:] = admits
             next_landmark *= 2
@@ -89,14 +94,21 @@ def starting_table(model: AdmissionModel) -> npt.NDArray[np.bool_]:
 def policy_iteration(
     model: AdmissionModel, start: Policy | None, *, admit_ties: bool
 ) -> tuple[Policy, float, FloatArray, FloatArray, int]:
-    """(policy, gain, stationary law, relative bias, iterations)."""
+    """(policy, gain, stationary law, relative bias, iterations).
+
+    With many servers and more jobs than they can serve, the control levels creep towards their place, a few states an
+    iteration. After PATIENCE iterations the search goes on from the table that shooting finds.
+    """
     admits = starting_table(model) if start is None else np.array(start.admits)
-    gain, law, bias, iterations = iterate(
-        admits, model.arrival_rates, model.rewards, model.service_rates, model.reward_scale, admit_ties
-    )
-    if iterations < 0:
+    problem = (model.arrival_rates, model.rewards, model.service_rates, model.reward_scale, admit_ties)
+    gain, law, bias, iterations, why = iterate(admits, *problem, PATIENCE)
+    if why == IMPATIENT:
+        admits = shooting_table(model)
+        gain, law, bias, more, why = iterate(admits, *problem, np.iinfo(np.int64).max)
+        iterations += more
+    if why == CYCLED:
         raise SolverError(
             "policy iteration came back to a policy it had left: two policies of this model differ by less than "
             "double precision can tell"
         )
-    return Policy._trusted(admits), gain, law, bias, iterations
+    return Policy._trusted(admits), gain, law, bias, int(iterations)

@@ -26,6 +26,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.policy_iteration import TIE
+from queueing_ucrl.solvers.shooting import inverse_gain
 
 SWEEP_WORK = 50_000_000  # state updates between two returns to Python, so that Ctrl-C is heard
 UNSETTLED, ADMIT, REJECT = 0, 1, 2
@@ -71,32 +72,14 @@ def _sweeps(u, arrival_rates, rewards, service_rates, settled, uniformization, t
 
 
 @compiled
-def _inverse_gain(arrival_rates, rewards, order, s, target):  # type: ignore[no-untyped-def]
-    """The g with sum_i lambda_i(s) (r_i(s) - g)^+ = target; inf if target <= 0 (every large enough g does). O(m)."""
-    if target <= 0.0:
-        return np.inf
-    rate = 0.0
-    earned = 0.0
-    for j in range(order.shape[1]):
-        i = order[s, j]
-        rate += arrival_rates[s, i]
-        earned += arrival_rates[s, i] * rewards[s, i]
-        if rate > 0.0:
-            g = (earned - target) / rate
-            if j + 1 == order.shape[1] or g >= rewards[s, order[s, j + 1]]:
-                return g
-    return -np.inf
-
-
-@compiled
 def _bounds_on_bias(low, high, arrival_rates, rewards, service_rates, order, lower, upper):  # type: ignore[no-untyped-def]
     """Bounds on g*(s) from low <= rho* <= high, upward and downward, the tighter of the two. O(mS)."""
     states, classes = arrival_rates.shape
     below = 0.0  # the upward solution at `high`: a lower bound
     above = 0.0  # at `low`: an upper bound
     for s in range(states):
-        below = _inverse_gain(arrival_rates, rewards, order, s, high - service_rates[s] * below)
-        above = _inverse_gain(arrival_rates, rewards, order, s, low - service_rates[s] * above)
+        below = inverse_gain(arrival_rates, rewards, order, s, high - service_rates[s] * below)
+        above = inverse_gain(arrival_rates, rewards, order, s, low - service_rates[s] * above)
         lower[s] = below
         upper[s] = above
         if not np.isfinite(below) or not np.isfinite(above):

@@ -176,7 +176,8 @@ def test_engines_agree_where_nearly_every_time_is_shared(number: int) -> None:
     results = []
     for kind in (World, Kernel):
         engine = new_engine(
-            kind, queue, controller, horizon=128.0, latency=latency, grid=np.arange(1.0, 128.0), streams=Coarse(number, 0)
+            kind, queue, controller, horizon=128.0, latency=latency, grid=np.arange(1.0, 128.0),
+            streams=Coarse(number, 0),
         )  # fmt: skip
         results.append(left_behind(engine, engine.run()))
     assert differing(*results) == []

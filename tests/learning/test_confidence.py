@@ -28,7 +28,7 @@ def test_truncation_by_hand():
 
 
 def test_truncated_mean_by_hand():
-    """B_t = sqrt(2 t): 1.41, 2, 2.45, 2.83. Of 1.5, 1.9, 2.5, 2.8 the first and the third are too long for their place."""
+    """B_t = sqrt(2 t): 1.41, 2, 2.45, 2.83. Of 1.5, 1.9, 2.5, 2.8 the first and the third are too long."""
     assert truncated_mean(np.array([1.5, 1.9, 2.5, 2.8]), 1.0, E1) == pytest.approx((1.9 + 2.8) / 4, rel=1e-15)
     assert truncated_mean(np.array([2.8, 2.5, 1.9, 1.5]), 1.0, E1) == pytest.approx((1.9 + 1.5) / 4, rel=1e-15)
     assert truncated_mean(np.array([9.0, 99.0]), 0.0, E1) == 54.0

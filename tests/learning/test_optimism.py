@@ -1,4 +1,4 @@
-"""The optimistic model is the best of the confidence set (Thm 4.3): against a linear program, and against its rivals."""
+"""The optimistic model is the best of the confidence set (Thm 4.3): against a linear program, and against rivals."""
 
 import numpy as np
 import pytest
@@ -79,8 +79,13 @@ def test_no_model_of_the_set_has_a_larger_gain(queue, seed, radius, width):
             toward = random.dirichlet(np.full(m, 0.5))
             distance = np.abs(toward - queue.class_probabilities).sum()
             step = min(1.0, radius / distance) if distance > 0 else 0.0
-            mixes.append(queue.class_probabilities + step * random.choice([1.0, random.random()]) * (toward - queue.class_probabilities))
-        rates = random.uniform(*interval, queue.capacity) if random.random() < 0.7 else np.full(queue.capacity, interval[1])
+            mixes.append(
+                queue.class_probabilities
+                + step * random.choice([1.0, random.random()]) * (toward - queue.class_probabilities)
+            )
+        rates = (
+            random.uniform(*interval, queue.capacity) if random.random() < 0.7 else np.full(queue.capacity, interval[1])
+        )
         rival = qu.AdmissionModel(rates[:, None] * np.array(mixes), queue.rewards, queue.service_rates)
         assert qu.solve(rival).gain <= best + 1e-9 * scale
 

@@ -1,6 +1,7 @@
 """UCRL-AC in a run: its clock, its solvers, slow answers, and the corners of its domain."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -204,7 +205,7 @@ def test_an_episode_without_arrivals_teaches_nothing(engine):
     for replication in range(20):
         run = qu.simulate(queue, ucrl((0.05, 0.5), 3.0), horizon=48.0, seed=9, replication=replication, engine=engine)
         rows = run.episode_rows()
-        for before, row in zip(rows, rows[1:], strict=False):
+        for before, row in pairwise(rows):
             if before["arrivals"] == 0:
                 assert row["optimistic_rate"] == 0.5
                 assert math.isnan(row["rate_estimate"])
@@ -222,7 +223,7 @@ def test_an_episode_without_arrivals_teaches_nothing(engine):
 
 
 CORNERS = {
-    "one class": qu.Queue(2, 6, 1.0, [qu.JobClass("a", 2.5, 3.0, qu.Linear(1.0))]),
+    "one class": qu.Queue(2, 6, 1.0, [qu.JobClass("a", 2.5, 3.0, qu.Linear(0.05))]),
     "no waiting room": qu.Queue(4, 4, 1.0, [qu.JobClass("a", 2.0, 9.0, qu.Linear(1.0)), qu.JobClass("b", 3.0, 1.0)]),
     "more servers than places": qu.Queue(
         6, 3, 1.0, [qu.JobClass("a", 2.0, 9.0, qu.Linear(1.0)), qu.JobClass("b", 3.0, 1.0)]
@@ -239,9 +240,9 @@ def test_small_shapes(queue, engine):
     run = qu.simulate(queue, ucrl((rate / 2, rate * 2), 3.0), horizon=400.0, seed=10, engine=engine, log=True)
     assert run.episodes["truth_inside"].all()
     assert (run.solves["gain"] >= run.best.gain - 1e-9).all()
-    assert run.events["in_system"].max() == queue.capacity
     started = run.events[run.events["event"] == "start"]
     if queue.servers >= queue.capacity:  # nobody ever waits, so nothing is left to chance in the accounts
+        assert run.events["in_system"].max() == queue.capacity
         assert (started["wait"] == 0).all()
         assert (started["cost"] == 0).all()
         assert run.unfinished["state"].isin(["in service"]).all()

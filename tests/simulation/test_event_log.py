@@ -1,4 +1,4 @@
-"""The event log as a thing: in memory and on disk the same, in row groups, with its origin, the same bytes every time."""
+"""The event log: in memory and on disk the same, in row groups, with its origin, the same bytes every time."""
 
 import json
 import os

@@ -160,9 +160,7 @@ def test_job_n_of_a_class_is_the_same_job_under_every_controller(controller, eng
     """
     queue = two_class_queue(servers=3, capacity=9, load=1.3)
     horizon = 2500.0 if engine == "compiled" else 600.0
-    run = qu.simulate(
-        queue, CONTROLLERS[controller], horizon=horizon, seed=12, replication=3, engine=engine, log=True
-    )
+    run = qu.simulate(queue, CONTROLLERS[controller], horizon=horizon, seed=12, replication=3, engine=engine, log=True)
     table = jobs(run)
     arrivals = run.events[run.events["event"].isin(["admit", "reject", "block"])]
     assert arrivals["job"].tolist() == list(range(len(arrivals)))

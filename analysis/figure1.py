@@ -1,0 +1,139 @@
+"""Fig. 1 of the paper: the regret of UCRL-AC and of four general-purpose learners on six queues.
+
+    python analysis/figure1.py --scale quick        (the options of `queueing-ucrl reproduce`)
+
+S = 20 above, S = 50 below; mu = 0.3, 0.4, 0.5 from left to right: overloaded, critical, underloaded. The expected
+regret is the paper's account; the gap account has the same mean up to the state at the end, and far less noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from queueing_ucrl.experiments.campaign import choose_controllers
+from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
+from queueing_ucrl.scenario import ControllerChoice, Scenario
+
+OURS = "ucrl-ac"
+LEARNERS = {"ucrl-ac": "UCRL-AC", "ucrl2": "UCRL2", "psrl": "PSRL", "kl-ucrl": "KL-UCRL", "ucrl3": "UCRL3"}
+COLOURS = ("#d1495b", "#3b6fb6", "#2e8b57", "#8f5fb5", "#c98a1b", "#4d4d4d", "#17a2b8", "#a0522d")
+ACCOUNTS = ("expected", "gap")
+
+
+def label(name: str) -> str:
+    """A learner's name as the paper writes it."""
+    return LEARNERS.get(name, name.upper())
+
+
+def comparison(work: Work, points: tuple[int, ...] | None = None) -> Study:
+    """The paper's learners, and others that were asked for, on the same jobs."""
+
+    def these(*names: str) -> Scenario:
+        def make(one: Scenario) -> tuple[ControllerChoice, ...]:
+            return choose_controllers(one, list(names)).controllers
+
+        return work.scenarios(make)
+
+    for name in work.also:
+        if name in LEARNERS:
+            raise ValueError(f"--also {name}: is one of the paper's five")
+    others = {name: these(name) for name in work.also}  # what is wrong with them is told before anything runs
+    study = work.study("comparison", these(*LEARNERS), points)
+    for name, scenario in others.items():
+        other = work.study(f"also-{name}", scenario, points)
+        study = Study(study.cells + other.cells, study.results + other.results)
+    return study
+
+
+def ahead_until(study: Study, k: int, base: int) -> float:
+    """The last time at which the mean gap regret of cell k was below that of cell `base`; 0: never."""
+    below = study.samples(k, "gap").mean(axis=0) < study.samples(base, "gap").mean(axis=0)
+    return float(study.results[k][0].times[np.flatnonzero(below)[-1]]) if below.any() else 0.0
+
+
+def final_values(study: Study) -> pd.DataFrame:
+    """Regrets at the horizon with 95 % intervals, and paired differences to UCRL-AC; one row a queue and learner."""
+    rows = []
+    for k, cell in enumerate(study.cells):
+        base = next(j for j, c in enumerate(study.cells) if (c.point, c.name) == (cell.point, OURS))
+        row = {**cell.values, "learner": cell.name, "replications": cell.replications, "time": cell.horizon}
+        for kind in ACCOUNTS:
+            ours, theirs = study.samples(base, kind)[:, -1:], study.samples(k, kind)[:, -1:]
+            for words, samples in ((kind, theirs), (f"{kind}_minus_ucrl_ac", theirs - ours)):
+                mean, low, high = (float(x[0]) for x in interval(samples))
+                row |= {words: mean, f"{words}_low": low, f"{words}_high": high}
+        rows.append({**row, "below_ucrl_ac_until": 0.0 if k == base else ahead_until(study, k, base)})
+    return pd.DataFrame(rows).sort_values(["capacity", "service_rate"], kind="stable", ignore_index=True)
+
+
+def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
+    """Mean and 95 % interval of each learner on one queue."""
+    cells = [k for k, cell in enumerate(study.cells) if cell.point == point]
+    for k, colour in zip(cells, COLOURS * len(cells), strict=False):
+        times = study.results[k][0].times
+        mean, low, high = interval(study.samples(k, kind))
+        axes.fill_between(times, low, high, color=colour, alpha=0.25, linewidth=0)
+        axes.plot(times, mean, color=colour, linewidth=1.8, label=label(study.cells[k].name))
+    axes.set_xscale("log")
+    axes.set_yscale("log", nonpositive="clip")
+    axes.grid(alpha=0.3, linewidth=0.5)
+
+
+def draw(study: Study, kind: str, work: Work) -> Figure:
+    """Six panels in the paper's arrangement."""
+    figure = Figure(figsize=(11, 6.6), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True)
+    for point, axes in enumerate(panels.flat):
+        draw_learners(axes, study, point, kind)
+        values = next(cell.values for cell in study.cells if cell.point == point)
+        axes.set_title(
+            f"({'abcdef'[point]}) S = {values['capacity']}, µ = {values['service_rate']}", loc="left", fontsize=10
+        )
+        last = [study.samples(k, kind)[:, -1].mean() for k, c in enumerate(study.cells) if c.point == point]
+        axes.set_ylim(max(10.0, 1e-4 * max(last)), 2.0 * max(last))
+    for axes in panels[1]:
+        axes.set_xlabel("time")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("regret")
+    panels[0, 0].legend(frameon=False, fontsize=9)
+    account = {"expected": "expected regret, the paper's account", "gap": "gap account of the regret"}[kind]
+    figure.suptitle(f"Fig. 1: {account}; mean and 95 % interval of {work.amount}", fontsize=11)
+    return figure
+
+
+def written(mean: float, low: float, high: float) -> str:
+    return f"{mean:,.0f} ±{0.5 * (high - low):,.0f}"
+
+
+def as_text(frame: pd.DataFrame, work: Work) -> str:
+    rows = []
+    for row in frame.to_dict("records"):
+        entries = [written(row[n], row[f"{n}_low"], row[f"{n}_high"])
+                   for kind in ACCOUNTS for n in (kind, f"{kind}_minus_ucrl_ac")]  # fmt: skip
+        ours = row["learner"] == OURS
+        entries = ["" if ours and k % 2 else entry for k, entry in enumerate(entries)]
+        until = "" if ours else f"{row['below_ucrl_ac_until']:,.0f}"
+        rows.append((row["capacity"], row["service_rate"], label(row["learner"]), *entries, until))
+    headings = ("S", "µ", "learner", "expected regret", "less UCRL-AC's", "gap regret", "less UCRL-AC's", "below until")
+    return (
+        f"## Fig. 1: regret at time {work.horizon:,.0f}\n\n"
+        f"Mean ± half of the 95 % interval over {work.amount}. Differences are paired: the same jobs in the same\n"
+        "trajectory. Below until: the last time at which the learner's mean gap regret was below that of UCRL-AC.\n\n"
+        + markdown_table(headings, rows)
+    )
+
+
+def main(work: Work) -> Finding:
+    """Run the learners, draw the figure in both accounts, tell the final values."""
+    study = comparison(work)
+    frame = final_values(study)
+    figures = {f"figure1{'' if kind == 'expected' else '-gap'}.png": draw(study, kind, work) for kind in ACCOUNTS}
+    return work.publish("figure1", frame, as_text(frame, work), figures)
+
+
+if __name__ == "__main__":
+    as_script(__file__)

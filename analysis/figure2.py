@@ -1,0 +1,120 @@
+"""Fig. 2 of the paper: the regret bounds of UCRL-AC, UCRL2 and UCRL3 beside the regrets, S = 20, mu = 0.3.
+
+    python analysis/figure2.py --scale quick        (the options of `queueing-ucrl reproduce`)
+
+The paper does not say which D, U, A or remainder terms it drew; the caption states ours. The regrets are those of
+Fig. 1(a), taken from its trials where they were made already.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+from figure1 import COLOURS, comparison, label
+from matplotlib.figure import Figure
+
+import queueing_ucrl as qu
+from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.model.bounds import value_iteration_bias_bound
+from queueing_ucrl.model.tabular_bounds import TabularBound
+from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
+
+FIRST = (0,)  # the point of the study that Fig. 1(a) shows
+
+
+def bounds_at(cell: object, times: np.ndarray) -> dict[str, np.ndarray]:
+    """Each bound at `times`."""
+    queue, ours = cell.queue, cell.controller
+    gain, known = qu.solve(queue).gain, (ours.arrival_rate_bounds, ours.first_episode)
+    tabular = TabularBound.of(queue)
+    return {
+        "UCRL-AC (PI)": qu.policy_iteration_bound(queue, gain, *known)(times),
+        "UCRL-AC (VI)": qu.value_iteration_bound(queue, gain, *known)(times),
+        "UCRL2": tabular.ucrl2(times),
+        "UCRL3, leading terms": tabular.ucrl3_leading(times),
+        "UCRL3, all terms": tabular.ucrl3(times),
+    }
+
+
+def caption(cell: object) -> str:
+    """What the bounds are made of."""
+    b, ours = TabularBound.of(cell.queue), cell.controller
+    low, high = ours.arrival_rate_bounds
+    V = value_iteration_bias_bound(cell.queue, high)
+    return (
+        f"U = Λ + µ(S) = {b.tick_rate:g} ticks a unit of time, D = {b.diameter:.1f} ticks (exact), X = {b.states} "
+        f"states, A = m + 1 = {b.actions} actions, K = {b.largest_support}, δ = {b.delta:g}, R_max = {b.max_reward:g}. "
+        f"UCRL-AC (PI): Thm 5.2, all three terms, Λ in [{low:g}, {high:g}], t_1 = {ours.first_episode:g}, in "
+        f"expectation; for VI the worst case V = {V:.2e} takes its place, far above the figure. UCRL2: "
+        f"34 D X sqrt(A T log(T/δ)), no remainder, with probability {1 - b.delta:g}. UCRL3, with probability "
+        f"{1 - 4 * b.delta:g}: leading terms with the exact local diameters, without O(D X² A log²(T/δ)), which has no "
+        "published constant; all terms are those of the proof."
+    )
+
+
+def table(study: Study) -> pd.DataFrame:
+    """Bounds and regrets at the horizon."""
+    cell = study.cells[0]
+    final = {name: float(values[-1]) for name, values in bounds_at(cell, np.array([cell.horizon])).items()}
+    rows = [{"kind": "bound", "learner": name, "regret": value, "low": np.nan, "high": np.nan,
+             "over_ucrl_ac_bound": value / final["UCRL-AC (PI)"]} for name, value in final.items()]  # fmt: skip
+    for k, one in enumerate(study.cells):
+        mean, low, high = (float(x[0]) for x in interval(study.samples(k, "expected")[:, -1:]))
+        rows.append({"kind": "measured", "learner": label(one.name), "regret": mean, "low": low, "high": high,
+                     "over_ucrl_ac_bound": mean / final["UCRL-AC (PI)"]})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def draw(study: Study, work: Work) -> Figure:
+    """Bounds dashed, regrets as in Fig. 1(a), log-log."""
+    cell = study.cells[0]
+    figure = Figure(figsize=(8.6, 6.8), layout="constrained")
+    axes = figure.subplots()
+    tabular = TabularBound.of(cell.queue)
+    first = max(cell.controller.first_episode, 1.01 * tabular.states * tabular.actions / tabular.tick_rate)
+    times = np.geomspace(first, cell.horizon, 200)
+    styles = {
+        "UCRL-AC (PI)": (0, "--"), "UCRL2": (1, "--"), "UCRL3, leading terms": (4, "--"), "UCRL3, all terms": (4, ":"),
+    }  # fmt: skip
+    bounds = bounds_at(cell, times)
+    for name, (colour, line) in styles.items():
+        axes.plot(times, bounds[name], color=COLOURS[colour], linestyle=line, label=f"bound, {name}")
+    for k, one in enumerate(study.cells):
+        mean, low, high = interval(study.samples(k, "expected"))
+        shown = study.results[k][0].times >= first
+        own = study.results[k][0].times[shown]
+        axes.fill_between(own, low[shown], high[shown], color=COLOURS[k % len(COLOURS)], alpha=0.25, linewidth=0)
+        axes.plot(own, mean[shown], color=COLOURS[k % len(COLOURS)], linewidth=1.8, label=f"regret, {label(one.name)}")
+    axes.set_xscale("log")
+    axes.set_yscale("log", nonpositive="clip")
+    axes.set_ylim(10.0, 2e3 * bounds["UCRL3, all terms"][-1])  # room for the legend
+    axes.set(xlabel="time", ylabel="regret")
+    axes.grid(alpha=0.3, linewidth=0.5)
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="upper left")
+    axes.set_title(f"Fig. 2: bounds and regrets, S = 20, µ = 0.3 ({work.amount})", loc="left", fontsize=10)
+    figure.supxlabel(textwrap.fill(caption(cell), 150), fontsize=7.5, x=0.01, ha="left")
+    return figure
+
+
+def main(work: Work) -> Finding:
+    """The trials of Fig. 1(a), the bounds, the figure and the values at the horizon."""
+    study = comparison(work, FIRST)
+    frame = table(study)
+    rows = []
+    for row in frame.to_dict("records"):
+        measured = row["kind"] == "measured"
+        value = f"{row['regret']:,.0f} ±{0.5 * (row['high'] - row['low']):,.0f}" if measured else f"{row['regret']:.3g}"
+        rows.append((row["kind"], row["learner"], value, f"{row['over_ucrl_ac_bound']:.3g}"))
+    text = (
+        f"## Fig. 2: bounds and regrets at time {work.horizon:,.0f}, S = 20, µ = 0.3\n\n"
+        f"Regrets: expected account, mean ± half of the 95 % interval over {work.amount}.\n"
+        f"{textwrap.fill(caption(study.cells[0]), 120)}\n\n"
+        + markdown_table(("", "learner", "regret", "over UCRL-AC's bound (PI)"), rows)
+    )
+    return work.publish("figure2", frame, text, {"figure2.png": draw(study, work)})
+
+
+if __name__ == "__main__":
+    as_script(__file__)

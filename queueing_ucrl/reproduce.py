@@ -1,0 +1,205 @@
+"""The paper's experiments, made again: what the scripts of analysis/ share, and how they are found and run.
+
+An experiment is a script analysis/NAME.py with a function `main(work: Work) -> Finding`. To add one, write the script
+and name it in EXPERIMENTS. `queueing-ucrl reproduce NAME` and `python analysis/NAME.py` are the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from queueing_ucrl._version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from queueing_ucrl.experiments.folder import StudyFolder
+    from queueing_ucrl.experiments.study import Study
+    from queueing_ucrl.scenario import ControllerChoice, Scenario
+
+EXPERIMENTS = {
+    "figure1": "regret of five learners on six queues",
+    "figure2": "the regret bounds beside the regrets, on the first queue",
+    "solvers": "policy iteration against value iteration inside UCRL-AC",
+    "diameter": "the diameter and its lower bounds as the queue grows",
+    "readings": "UCRL-AC with other readings of what the paper prints",
+    "beyond": "controllers that regret far less, on the paper's queues and 60 random ones",
+}
+QUEUES = tuple((capacity, rate) for capacity in (20, 50) for rate in (0.3, 0.4, 0.5))  # in the order of Fig. 1
+SHORTEST = 100.0  # horizon; the bounds of Fig. 2 begin at time 18
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is simulated."""
+
+    replications: int
+    horizon: float
+
+
+SCALES = {"quick": Scale(10, 1e5), "full": Scale(100, 1e6)}
+PAPER = SCALES["full"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an experiment found."""
+
+    rows: list[dict[str, Any]]  # its table, as plain data
+    text: str  # the same for people, in Markdown
+    files: list[str]
+
+
+Experiment = Callable[["Work"], Finding]
+
+
+@dataclass(frozen=True)
+class Work:
+    """How much to do, where its results go and where it runs."""
+
+    out: Path
+    replications: int
+    horizon: float
+    seed: int = 1
+    also: tuple[str, ...] = ()  # controllers beside the paper's
+    jobs: int | None = None
+    executor: Executor | None = None
+
+    @property
+    def amount(self) -> str:
+        """How much was simulated, in words; less than in the paper is called so."""
+        noun = "trajectory" if self.replications == 1 else "trajectories"
+        words = f"{self.replications} {noun} to {self.horizon:,.0f}"
+        if self.replications >= PAPER.replications and self.horizon >= PAPER.horizon:
+            return words
+        return f"{words}; the paper: {PAPER.replications} to {PAPER.horizon:,.0f}"
+
+    @cached_property
+    def folder(self) -> StudyFolder:
+        """The folder of figures and tables; a folder of something else is refused."""
+        from queueing_ucrl.experiments.folder import StudyFolder
+
+        return StudyFolder(self.out, reproduction_identity(self.horizon, self.seed), {"title": "The paper, reproduced"})
+
+    def scenarios(self, controllers: Callable[[Scenario], Iterable[ControllerChoice]]) -> Scenario:
+        """The paper's six queues as points of a sweep, each with the controllers that are made for it."""
+        from queueing_ucrl.experiments.campaign import with_run
+        from queueing_ucrl.scenario import load_scenario
+
+        folder = beside_the_package("scenarios")
+        points = []
+        for capacity, rate in QUEUES:
+            one = load_scenario(folder / f"paper-s{capacity}-mu{rate}.toml")
+            one = with_run(one, horizon=self.horizon, replications=self.replications, seed=self.seed)
+            values = {"capacity": capacity, "service_rate": rate}
+            points.append(replace(one, controllers=tuple(controllers(one)), values=values))
+        return replace(points[0], title="The paper's six queues", points=tuple(points))
+
+    def study(self, name: str, scenario: Scenario, points: Sequence[int] | None = None, *, here: bool = False) -> Study:
+        """Run a study (or some points of it) in a folder of its own within ours, with what is there taken from there.
+
+        here: on this machine even where there is a cluster.
+        """
+        from queueing_ucrl.experiments.campaign import identity, study_cells
+        from queueing_ucrl.experiments.folder import StudyFolder
+        from queueing_ucrl.experiments.study import run_study
+        from queueing_ucrl.report.progress import StudyProgress
+
+        chosen = [k for k in range(len(scenario.points)) if points is None or k in points]
+        cells = [cell for cell in study_cells(scenario) if cell.point in chosen]
+        folder = StudyFolder(self.folder.path / name, identity(scenario), {"title": scenario.title})
+        with StudyProgress(replace(scenario, points=tuple(scenario.points[k] for k in chosen))) as progress:
+            return run_study(
+                cells, executor=None if here else self.executor, jobs=self.jobs, folder=folder,
+                progress=progress.done, within=progress.within,
+            )  # fmt: skip
+
+    def publish(self, name: str, frame: pd.DataFrame, text: str, figures: dict[str, Figure] | None = None) -> Finding:
+        """Write NAME.md, NAME.csv, NAME.parquet and the figures."""
+        from queueing_ucrl.report.plots import figure_bytes
+
+        folder = self.folder
+        folder.write_bytes(f"{name}.md", (text + "\n").encode())
+        folder.write_bytes(f"{name}.csv", frame.to_csv(index=False).encode())
+        folder.write_table(f"{name}.parquet", frame)
+        for file, figure in (figures or {}).items():
+            folder.write_bytes(file, figure_bytes(figure))
+        files = [f"{name}.md", f"{name}.csv", f"{name}.parquet", *(figures or {})]
+        plain = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        rows = [{str(key): value for key, value in row.items()} for row in plain]
+        return Finding(rows, text, [str(self.out / file) for file in files])
+
+
+def reproduction_identity(horizon: float, seed: int) -> dict[str, Any]:
+    """What tells one reproduction's folder from another's; more trajectories are more of the same."""
+    return {"reproduction": {"version": __version__, "horizon": horizon, "seed": seed}}
+
+
+def default_folder(horizon: float, seed: int) -> Path:
+    """Where a reproduction goes if nothing else is said."""
+    from queueing_ucrl.experiments.folder import identity_key
+
+    return Path("runs") / f"reproduce-{identity_key(reproduction_identity(horizon, seed))[:8]}"
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table that can also be read as it is: the columns are lined up."""
+    table = [list(headings), *([str(entry) for entry in row] for row in rows)]
+    widths = [max(3, *(len(row[k]) for row in table)) for k in range(len(headings))]
+    lines = ["| " + " | ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)) + " |"
+             for row in table]  # fmt: skip
+    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+# --- the scripts -----------------------------------------------------------------------------------------------------
+
+_scripts: Path | None = None  # the folder of a script that was started by itself
+
+
+def beside_the_package(name: str) -> Path:
+    """A folder of the repository."""
+    folder = Path(__file__).parent.parent / name
+    if not folder.is_dir():
+        raise ValueError(f"reproduce needs the repository's folder {name}/: run it from a clone (pip install -e .)")
+    return folder
+
+
+def chosen_experiments(names: Sequence[str]) -> list[str]:
+    """The experiments of these names, each once; `all` is all of them."""
+    known = [*EXPERIMENTS, "all"]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"{name}: no such experiment{hint} There is {', '.join(known)}")
+    return list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+
+
+def load_experiment(name: str) -> Experiment:
+    """`main` of analysis/NAME.py."""
+    folder = _scripts or beside_the_package("analysis")
+    if not (folder / f"{name}.py").is_file():
+        raise ValueError(f"{folder / name}.py: no such file; it makes {name}")
+    if str(folder) not in sys.path:  # worker processes must find it too
+        sys.path.insert(0, str(folder))
+    experiment: Experiment = import_module(name).main
+    return experiment
+
+
+def as_script(file: str) -> None:
+    """Run the script `file` of analysis/ with the options of `queueing-ucrl reproduce`."""
+    from queueing_ucrl.cli import main
+
+    global _scripts
+    _scripts = Path(file).resolve().parent
+    sys.argv[1:] = ["reproduce", Path(file).stem, *sys.argv[1:]]
+    main()

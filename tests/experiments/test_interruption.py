@@ -1,0 +1,323 @@
+"""A study that was stopped, whatever stopped it, goes on and ends with the same bytes as one that never was."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from small_studies import contents, scenario_file
+from typer.testing import CliRunner
+
+from queueing_ucrl.cli import app
+from queueing_ucrl.experiments.trial import TrialResult
+
+PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["run", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(scenario, folder of its uninterrupted run), with event logs."""
+    folder = tmp_path_factory.mktemp("whole")
+    scenario = scenario_file(folder)
+    assert run(scenario, "--out", folder / "out", "--jobs", 1, "--log").exit_code == 0
+    return scenario, folder / "out"
+
+
+def trial_files(folder: Path) -> list[Path]:
+    return sorted((folder / "trials").rglob("*.parquet"))
+
+
+# ---- killed
+
+
+def kill_and_go_on(scenario: Path, out: Path, delays: list[float], *options: str) -> int:
+    """Start the command again and again, each time with SIGKILL after a delay, then let it end; how often it was."""
+    command = [*PROGRAM, "run", str(scenario), "--out", str(out), *options]
+    killed = 0
+    for delay in delays:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=delay)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            killed += process.wait() == -signal.SIGKILL
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return killed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killed_at_random_moments(jobs: str, tmp_path: Path) -> None:
+    scenario = scenario_file(tmp_path, horizon="20000.0", replications="12")
+    options = ("--jobs", jobs, "--log")
+    assert kill_and_go_on(scenario, tmp_path / "whole", [], *options) == 0
+    delays = np.random.default_rng(int(jobs)).uniform(0.3, 4.0, 8).tolist()
+    assert kill_and_go_on(scenario, tmp_path / "killed", delays, *options) >= 3
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def wait_for(happened: Any, seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+def test_killed_with_trials_in_flight_its_workers_end_too(tmp_path: Path) -> None:
+    scenario = scenario_file(tmp_path, horizon="30000.0", replications="8")
+    command = [*PROGRAM, "run", str(scenario), "--jobs", "2", "--log", "--out"]
+    out = tmp_path / "killed"
+    process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: len(trial_files(out)) >= 1)
+    workers = psutil.Process(process.pid).children()
+    process.kill()
+    process.wait()
+    assert workers
+    wait_for(lambda: not any(w.is_running() and w.status() != psutil.STATUS_ZOMBIE for w in workers))
+    kept = contents(out / "trials")
+    for folder in (out, tmp_path / "whole"):
+        subprocess.run([*command, str(folder)], check=True, capture_output=True)
+    assert contents(out) == contents(tmp_path / "whole")
+    finished = {name: digest for name, digest in kept.items() if not name.endswith(".part")}
+    assert finished.items() <= contents(out / "trials").items()
+
+
+def test_a_killed_worker_is_told_and_the_same_command_goes_on(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    scenario = scenario_file(tmp_path, horizon="50000.0", replications="10")
+    command = [*PROGRAM, "run", str(scenario), "--jobs", "2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len(trial_files(tmp_path / "out")) >= 1)
+    psutil.Process(process.pid).children()[0].kill()
+    _, told = process.communicate()
+    if process.returncode != 0:  # unless all trials were done by then
+        assert process.returncode == 1
+        assert "a worker process was killed" in told
+        assert "Traceback" not in told
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_stopped_by_ctrl_c_in_the_middle_of_a_log(tmp_path: Path) -> None:
+    """What is kept of the log of an unfinished trial goes once that trial is done."""
+    scenario = scenario_file(tmp_path, horizon="300000.0", replications="1")
+    command = [*PROGRAM, "run", str(scenario), "--jobs", "1", "--log", "--out"]
+    out = tmp_path / "stopped"
+    process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    assert process.returncode == 130
+    assert "the same command goes on from there" in told
+    assert list(out.rglob("*.partial.parquet"))
+    for folder in (out, tmp_path / "whole"):
+        subprocess.run([*command, str(folder)], check=True, capture_output=True)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+# ---- damaged files
+
+
+def copied(whole: tuple[Path, Path], to: Path) -> Path:
+    return Path(shutil.copytree(whole[1], to))
+
+
+def test_every_flipped_byte_of_a_trial_file_is_found(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    original = trial_files(whole[1])[0]
+    key = json.loads((whole[1] / "manifest.json").read_text())["key"]
+    intact = TrialResult.read(original, key)
+    assert intact is not None
+    content, damaged = original.read_bytes(), tmp_path / "damaged.parquet"
+    random = np.random.default_rng(0)
+    for place in range(0, len(content), 23):
+        changed = bytearray(content)
+        changed[place] ^= int(random.integers(1, 256))
+        damaged.write_bytes(bytes(changed))
+        found = TrialResult.read(damaged, key)
+        assert found is None or repr(found) == repr(intact), f"byte {place}"  # some bytes of Parquet mean nothing
+
+
+def test_a_truncated_trial_file_is_as_none(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    original = trial_files(whole[1])[0].read_bytes()
+    cut = tmp_path / "cut.parquet"
+    for length in (0, 1, 4, 100, len(original) // 2, len(original) - 8, len(original) - 1):
+        cut.write_bytes(original[:length])
+        assert TrialResult.read(cut, "any") is None
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _garble(path: Path) -> None:
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _half_written(path: Path) -> None:
+    path.replace(path.with_name(path.name + ".part"))
+
+
+@pytest.mark.parametrize("harm", [_truncate, _garble, _empty, _half_written, Path.unlink])
+@pytest.mark.parametrize("kind", ["trials", "events", "."])
+def test_damaged_files_are_made_again(harm: Any, kind: str, whole: tuple[Path, Path], tmp_path: Path) -> None:
+    out = copied(whole, tmp_path / "out")
+    harmed = sorted((out / kind).rglob("*.parquet"))[::2] if kind != "." else sorted(out.glob("*.parquet"))
+    for path in harmed:
+        harm(path)
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])
+
+
+def test_trials_of_another_study_are_not_taken_for_ones_own(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    assert run(whole[0], "--out", tmp_path / "other", "--seed", 77, "--jobs", 1).exit_code == 0
+    out = copied(whole, tmp_path / "out")
+    for mine, other in zip(trial_files(out), trial_files(tmp_path / "other"), strict=True):
+        shutil.copy(other, mine)
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])
+
+
+def test_a_trial_of_another_replication_is_not_taken(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    out = copied(whole, tmp_path / "out")
+    first, second, *_ = trial_files(out)
+    shutil.copy(first, second)
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])
+
+
+def test_finished_trials_are_not_run_again(whole: tuple[Path, Path], tmp_path: Path, monkeypatch: Any) -> None:
+    out = copied(whole, tmp_path / "out")
+    monkeypatch.setattr("queueing_ucrl.experiments.trial.Trial.run", lambda *_: pytest.fail("it was run again"))
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])
+
+
+def test_more_replications_go_on_in_the_same_folder(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    out = copied(whole, tmp_path / "out")
+    for folder in (out, tmp_path / "at once"):
+        result = run(whole[0], "--out", folder, "--replications", 6, "--jobs", 1, "--log")
+        assert result.exit_code == 0, result.output
+    assert contents(out) == contents(tmp_path / "at once")
+
+
+# ---- full disk
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 11])
+def test_a_disk_that_fills_up_is_told_and_the_same_command_goes_on(
+    nth: int, whole: tuple[Path, Path], tmp_path: Path
+) -> None:
+    out, calls = tmp_path / "out", 0
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= nth:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        result = run(whole[0], "--out", out, "--jobs", 1, "--log")
+    assert result.exit_code == 1
+    assert "cannot be written (No space left on device)" in result.stderr
+    assert str(out) in result.stderr
+    assert not list(out.rglob("*.part"))
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = tmp_path / "tiny"
+    mount.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(mount)], capture_output=True, check=False
+    ) if shutil.which("mount") and sys.platform == "linux" else None  # fmt: skip
+    if made is None or made.returncode != 0:
+        pytest.skip("a small file system needs root on Linux")
+    try:
+        yield mount
+    finally:
+        subprocess.run(["umount", "--lazy", str(mount)], check=True)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_truly_full(jobs: int, whole: tuple[Path, Path], tiny_disk: Path, tmp_path: Path) -> None:
+    arguments = (whole[0], "--out", tiny_disk / "out", "--log", "--jobs", jobs)
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "cannot be written (No space left on device)" in result.stderr
+    subprocess.run(["mount", "-o", "remount,size=10m", str(tiny_disk)], check=True)
+    assert run(*arguments).exit_code == 0
+    assert contents(tiny_disk / "out") == contents(whole[1])
+
+
+# ---- whose folder it is
+
+
+def test_a_folder_of_another_scenario_seed_or_version_is_refused(
+    whole: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = copied(whole, tmp_path / "out")
+    before = contents(out)
+    for arguments, difference in (
+        ((whole[0], "--seed", 2), "seed: 1 there, 2 now"),
+        ((whole[0], "--horizon", 10), "horizon: 300.0 there, 10.0 now"),
+        ((scenario_file(tmp_path, servers="3"),), "servers: 2 there, 3 now"),
+        ((whole[0], "--controller", "oracle"), 'name: "ucrl-ac" there, "oracle" now'),
+    ):
+        result = run(*arguments, "--out", out)
+        assert result.exit_code == 2
+        assert "belongs to another study; name another folder with --out" in result.stderr
+        assert difference in result.stderr
+    monkeypatch.setattr("queueing_ucrl.experiments.campaign.__version__", "99.0")
+    result = run(whole[0], "--out", out)
+    assert result.exit_code == 2
+    assert '"99.0" now' in result.stderr
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("name", ["precious.txt", "manifest.json"])
+def test_a_folder_of_something_else_is_not_touched(name: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / name).write_text("precious", encoding="utf-8")
+    result = run(scenario_file(tmp_path), "--out", out)
+    assert result.exit_code == 2
+    assert "name another" in result.stderr
+    assert [path.name for path in out.iterdir()] == [name]
+    assert (out / name).read_text(encoding="utf-8") == "precious"
+
+
+def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("", encoding="utf-8")
+    result = run(scenario_file(tmp_path), "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "is not a folder" in result.stderr
+
+
+def test_a_folder_that_a_killed_run_had_only_begun_is_used(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "manifest.json.part").write_text('{"iden', encoding="utf-8")
+    assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
+    assert contents(out) == contents(whole[1])

@@ -1,0 +1,269 @@
+"""Intervals, memories and posteriors: what is believed about the rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import mpmath as mp
+import numpy as np
+import pytest
+from generators import paper_queue
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import gamma, kstest, poisson
+from synthetic import tally
+
+from queueing_ucrl.learning.confidence import ConfidenceSet
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.estimators import (
+    ClasswiseLimits,
+    Confidence,
+    Discount,
+    Everything,
+    PlainEstimate,
+    PooledInterval,
+    Posterior,
+    Window,
+    anytime_interval,
+    exact_interval,
+    log_mixture,
+    upper_limit,
+)
+from queueing_ucrl.learning.planning import PosteriorDraw
+
+counts = st.integers(0, 10**9)
+deltas = st.floats(1e-12, 0.5)
+
+
+# --- the exact interval ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.3, 1.0, 2.7, 10.0, 48.3, 300.0])
+@pytest.mark.parametrize("delta", [0.5, 0.1, 0.01, 1e-4])
+def test_exact_intervals_cover_by_summation(mean: float, delta: float) -> None:
+    n = np.arange(int(mean + 12 * math.sqrt(mean) + 40))
+    law = poisson.pmf(n, mean)
+    exposure = 7.0
+    inside = [low <= mean / exposure <= high for low, high in (exact_interval(k, exposure, delta) for k in n)]
+    below = [mean / exposure <= upper_limit(k, exposure, delta) for k in n]
+    assert law[inside].sum() >= 1 - delta - 1e-13
+    assert law[below].sum() >= 1 - delta - 1e-13
+
+
+@given(st.integers(0, 3000), deltas)
+def test_the_limits_are_where_the_tails_are_delta(count: int, delta: float) -> None:
+    low, high = exact_interval(count, 1.0, delta)
+    assert poisson.cdf(count, high) == pytest.approx(0.5 * delta, rel=1e-9)
+    if count:
+        assert poisson.sf(count - 1, low) == pytest.approx(0.5 * delta, rel=1e-9)
+    else:
+        assert low == 0.0
+    assert low <= count <= high
+
+
+def test_without_exposure_everything_is_possible() -> None:
+    assert upper_limit(0, 0.0, 0.1) == math.inf
+    assert anytime_interval(0, 0.0, 0.1, 1.0) == (0.0, math.inf)
+
+
+# --- the anytime interval --------------------------------------------------------------------------------------------
+
+
+def _exact_log_mixture(count: int, exposure: float, rate: mp.mpf, prior_exposure: float, shape: float) -> mp.mpf:
+    n, t, a, b = mp.mpf(count), mp.mpf(exposure), mp.mpf(shape), mp.mpf(prior_exposure)
+    return (
+        a * mp.log(b) + mp.loggamma(a + n) - mp.loggamma(a) - (a + n) * mp.log(b + t)
+        - (n * mp.log(rate) if n else 0) + rate * t
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 30])
+@pytest.mark.parametrize(("shape", "prior_exposure"), [(0.5, 3.0), (2.0, 0.1)])
+def test_the_mixture_is_the_integral_it_stands_for(count: int, shape: float, prior_exposure: float) -> None:
+    exposure, rate = 9.0, max(count, 1) / 9.0
+
+    def integrand(theta: mp.mpf) -> mp.mpf:
+        prior = prior_exposure**shape / mp.gamma(shape) * theta ** (shape - 1) * mp.exp(-prior_exposure * theta)
+        return prior * (theta / rate) ** count * mp.exp(-(theta - rate) * exposure)
+
+    integral = mp.quad(integrand, [0, 0.001, 0.01, 0.1, 0.3, 1, 2, 4, 8, 20])
+    assert mp.log(integral) == pytest.approx(
+        float(_exact_log_mixture(count, exposure, mp.mpf(rate), prior_exposure, shape)), abs=1e-6
+    )
+
+
+@given(counts, st.floats(1e-6, 1e9), deltas, st.floats(1e-6, 1e6), st.sampled_from([0.5, 1.0, 3.0]))
+def test_the_ends_are_where_the_mixture_reaches_one_over_delta(
+    count: int, exposure: float, delta: float, prior_exposure: float, shape: float
+) -> None:
+    low, high = anytime_interval(count, exposure, delta, prior_exposure, shape)
+    with mp.workdps(60):
+        target = -mp.log(delta)
+        n, t = mp.mpf(count), mp.mpf(exposure)
+        if count:
+            at_estimate = _exact_log_mixture(count, exposure, n / t, prior_exposure, shape)
+            assert log_mixture(count, exposure, prior_exposure, shape) == pytest.approx(
+                float(at_estimate), rel=1e-11, abs=1e-9
+            )
+            assert at_estimate <= 0
+
+        def excess(rate: float) -> mp.mpf:
+            return _exact_log_mixture(count, exposure, mp.mpf(rate), prior_exposure, shape) - target
+
+        # the mixture's slope times a relative error of 1e-12 in the end, and what log_mixture may be off
+        for end in (low, high):
+            if end > 0.0:
+                slope = abs(t - n / mp.mpf(end)) * mp.mpf(end)
+                assert abs(excess(end)) <= 1e-12 * slope + 1e-9 * max(1, abs(target))
+            else:
+                assert count == 0 or excess(5e-324) > 0
+    assert low <= count / exposure * (1 + 1e-12)
+    assert high >= count / exposure * (1 - 1e-12)
+
+
+@given(st.integers(0, 10**6), st.floats(1e-3, 1e6), deltas)
+def test_valid_at_all_times_costs_width(count: int, exposure: float, delta: float) -> None:
+    low, high = anytime_interval(count, exposure, delta, 1.0)
+    assert high > upper_limit(count, exposure, delta)
+    narrower = anytime_interval(count, exposure, min(0.9, 2 * delta), 1.0)
+    assert low <= narrower[0]
+    assert narrower[1] <= high
+
+
+def test_anytime_intervals_hold_at_all_times_at_once_and_exact_ones_do_not() -> None:
+    """Poisson paths looked at 100 times each; nominal error 0.1 for the whole path (three standard errors)."""
+    random, delta, rate = np.random.default_rng(5), 0.1, 2.0
+    times = np.geomspace(0.2, 2000.0, 100)
+
+    def missed(interval: Callable[[int, float], tuple[float, float]], paths: int) -> float:
+        count = 0
+        for _ in range(paths):
+            seen = np.cumsum(random.poisson(rate * np.diff(times, prepend=0.0))).tolist()
+            ends = (interval(n, t) for n, t in zip(seen, times.tolist(), strict=True))
+            count += any(not low <= rate <= high for low, high in ends)
+        return count / paths
+
+    assert missed(lambda n, t: anytime_interval(n, t, delta, 1.0), 1000) <= delta + 3 * math.sqrt(0.09 / 1000)
+    assert missed(lambda n, t: exact_interval(n, t, delta), 100) > 2 * delta
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+def test_everything_counts() -> None:
+    memory = Everything(2)
+    memory.add(tally(3.0, 3.0, [4, 1], departures=2, busy_time=1.5))
+    seen = memory.add(tally(5.0, 2.0, [0, 7], departures=1, busy_time=2.0))
+    assert seen.arrivals.tolist() == [4, 8]
+    assert (seen.time, seen.departures, seen.busy_time) == (5.0, 3, 3.5)
+
+
+def test_a_window_forgets_all_at_once() -> None:
+    memory = Window(10.0)
+    for k in range(1, 31):
+        seen = memory.add(tally(1.0 * k, 1.0, [k, 1], departures=k, busy_time=0.5))
+    assert seen.arrivals.tolist() == [sum(range(21, 31)), 10]
+    assert (seen.time, seen.departures, seen.busy_time) == (10.0, sum(range(21, 31)), 5.0)
+
+
+def test_a_window_of_twenty_periods_holds_twenty_whatever_rounding_does() -> None:
+    memory, period, now = Window(2.0), 0.1, 0.0
+    for _ in range(1000):
+        now += period
+        seen = memory.add(tally(now, period, [1]))
+    assert seen.arrivals[0] == 20
+
+
+def test_a_window_keeps_the_newest_tally_however_long() -> None:
+    memory = Window(1.0)
+    memory.add(tally(5.0, 5.0, [3]))
+    seen = memory.add(tally(50.0, 45.0, [9]))
+    assert (seen.arrivals.tolist(), seen.time) == ([9], 45.0)
+
+
+def test_discounting_weighs_by_age() -> None:
+    memory, scale = Discount(4.0, 1), 4.0
+    durations, arrivals = [1.0, 2.5, 0.5, 3.0], [5, 0, 2, 9]
+    now = 0.0
+    for duration, count in zip(durations, arrivals, strict=True):
+        now += duration
+        seen = memory.add(tally(now, duration, [count], departures=count, busy_time=duration))
+    ends = np.cumsum(durations)
+    weights = np.exp(-(ends[-1] - ends) / scale)
+    assert seen.arrivals[0] == pytest.approx(weights @ arrivals)
+    assert seen.time == pytest.approx(weights @ durations)
+    assert seen.departures == pytest.approx(weights @ arrivals)
+    assert seen.busy_time == pytest.approx(weights @ durations)
+
+
+def test_discounted_time_tends_to_the_memory() -> None:
+    memory, period = Discount(10.0, 1), 0.5
+    for k in range(1, 400):
+        seen = memory.add(tally(period * k, period, [1]))
+    assert seen.time == pytest.approx(10.0, rel=0.03)
+    assert seen.arrivals[0] / seen.time == pytest.approx(2.0)
+
+
+# --- beliefs ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_pooled_interval_is_cut_to_bounds_where_there_are_any() -> None:
+    confidence = Confidence(1.0)
+    free = PooledInterval(2, confidence, None)
+    cut = PooledInterval(2, confidence, (1.0, 4.0))
+    assert free.prior() is None
+    assert cut.prior().rate_interval == (1.0, 4.0)
+    few = tally(2.0, 2.0, [3, 2])
+    low, high = exact_interval(5, 2.0, confidence(2.0))
+    assert free.update(few, 2.0).rate_interval == (low, high)
+    assert 1.0 < low < 4.0 < high
+    assert cut.update(few, 2.0).rate_interval == (low, 4.0)
+
+
+def test_an_interval_beyond_the_bounds_is_the_bound() -> None:
+    for bounds in ((1.0, 4.0), (30.0, 40.0)):
+        plausible = PooledInterval(1, Confidence(1.0), bounds).update(tally(1e4, 1e4, [10**5]), 1e4)
+        assert plausible.rate_interval == ((4.0, 4.0) if bounds[1] == 4.0 else (30.0, 30.0))
+
+
+def test_nothing_arrived_leaves_all_shares_open() -> None:
+    plausible = PooledInterval(3, Confidence(1.0), None).update(tally(2.0, 2.0, [0, 0, 0]), 2.0)
+    assert isinstance(plausible, ConfidenceSet)
+    assert plausible.share_radius == 2.0
+    assert plausible.rate_interval == (0.0, pytest.approx(-math.log(0.5 * plausible.delta) / 2.0))
+    assert plausible.contains(np.array([0.1, 0.1, 0.1]))
+
+
+def test_each_class_has_its_limit_at_its_share_of_delta() -> None:
+    confidence = Confidence(2.0)
+    belief = ClasswiseLimits(3, confidence).update(tally(10.0, 10.0, [0, 4, 90]), 10.0)
+    assert belief.delta == confidence(10.0) == 1 / 6
+    assert belief.limits.tolist() == [upper_limit(n, 10.0, belief.delta / 3) for n in (0, 4, 90)]
+    assert belief.contains(belief.limits)
+    assert not belief.contains(belief.limits * [1, 1.01, 1])
+
+
+def test_the_plain_estimate_is_count_over_time() -> None:
+    belief = PlainEstimate(Everything(2), learn_service_rate=True).update(
+        tally(4.0, 4.0, [6, 2], departures=3, busy_time=12.0), 4.0
+    )
+    assert belief.arrival_rates.tolist() == [1.5, 0.5]
+    assert belief.service_rate == 0.25
+    assert belief.contains(np.ones(2)) is None
+
+
+def test_the_draw_has_the_posterior_law() -> None:
+    """Kolmogorov-Smirnov on 2,000 draws a class, and no correlation between classes."""
+    knowledge = Knowledge.of(paper_queue(), service_rate=False)
+    belief = Posterior(Everything(2), learn_service_rate=True).update(
+        tally(20.0, 20.0, [0, 31], departures=17, busy_time=60.0), 20.0
+    )
+    use = PosteriorDraw(knowledge, np.random.default_rng(8))
+    shown = [use(belief).belief.columns() for _ in range(2000)]
+    rates = np.array([row["planned_rates"] for row in shown])
+    service = np.array([row["planned_service_rate"] for row in shown])
+    assert kstest(rates[:, 0], gamma(0.5, scale=1 / 20).cdf).pvalue > 0.01
+    assert kstest(rates[:, 1], gamma(31.5, scale=1 / 20).cdf).pvalue > 0.01
+    assert kstest(service, gamma(17.5, scale=1 / 60).cdf).pvalue > 0.01
+    assert abs(np.corrcoef(rates.T)[0, 1]) < 0.07
