@@ -6,8 +6,8 @@ g(s) = h(s) - h(s+1) solve (eq. 3 of the paper)
     rho = R(s) - Lambda(s) g(s) + mu(s) g(s-1),    s = 0 .. S.
 
 The paper's recursions run through these equations from one end, and lose all digits in ordinary settings; so does its
-closed form (Prop. 5.1). A dense solve keeps them, at O(S^3). `evaluate` runs from both ends to the median of the stationary
-law: each recursion then goes in the direction in which errors shrink. docs/numerics.md shows the difference.
+closed form (Prop. 5.1). A dense solve keeps them, at O(S^3). `evaluate` runs from both ends to the median of the
+stationary law: each recursion then goes in the direction in which errors shrink. docs/numerics.md shows the difference.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 r"""The optimality equation by shooting at rho: where policy iteration would take many steps, a start next to the end.
 
 For a given rho the equation rho = sum_i lambda_i(s) (r_i(s) - g(s))^+ + mu(s) g(s-1) can be followed upward from state
-0 and downward from state S. Upward g(s) falls as rho grows, downward it rises: where the two meet their difference grows
-with rho, and its root, found by bisection, is rho*. Upward errors shrink while more jobs are let in than are served,
-downward above; so the two meet at the first state where they balance.
+0 and downward from state S. Upward g(s) falls as rho grows, downward it rises: where the two meet, their difference
+grows with rho, and its root, found by bisection, is rho*. Upward errors shrink while more jobs are let in than are
+served, downward above; so the two meet at the first state where they balance.
 """
 
 from __future__ import annotations
