@@ -1,4 +1,4 @@
-"""`python -m benchmarks [SUITE ...] [--smoke] [--json FILE] [--figure FILE.png]`.
+"""`python -m benchmarks [SUITE ...] [--smoke] [--full] [--json FILE] [--figure FILE.png]`.
 
 Exits with 1 if anything failed to run or gave a wrong answer; a claim that does not hold is only printed.
 """
@@ -84,6 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times, each against a reference.")
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"of {', '.join(SUITES)} (default: all)")
     parser.add_argument("--smoke", action="store_true", help="small sizes, to see that everything runs")
+    parser.add_argument("--full", action="store_true", help="also what takes minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     parser.add_argument("--figure", type=Path, metavar="FILE.png", help="draw how times grow")
     arguments = parser.parse_args()
@@ -97,7 +98,8 @@ def main() -> int:
     for suite in arguments.suites or SUITES:
         print(f"{suite}\n{HEADER}", flush=True)
         results[suite] = []
-        for measure in import_module(SUITES[suite]).MEASURES:
+        module = import_module(SUITES[suite])
+        for measure in module.MEASURES + (getattr(module, "FULL", []) if arguments.full else []):
             try:
                 measured = measure(arguments.smoke)
             except Exception:

@@ -1,5 +1,5 @@
 """Measures that need a process of their own: `python -m benchmarks.fresh`, then
-`large S`, `dense S ROUNDS` or `mdpsolver FAMILY S PARALLEL`.
+`large S`, `trajectory T`, `dense S ROUNDS` or `mdpsolver FAMILY S PARALLEL`.
 
 Each prints JSON, a line a result, so that what came before a time limit is not lost.
 """
@@ -64,6 +64,12 @@ def large(capacity: int) -> None:
     _say(build=built - began, solve=perf_counter() - built, iterations=solution.iterations, peak=peak_memory())
 
 
+def trajectory(horizon: float) -> None:
+    """One UCRL-AC trajectory on the paper's first queue, without a log."""
+    qu.simulate(queues.paper(20), qu.UcrlAc((1.0, 4.0), 10.0), horizon=horizon, seed=1)
+    _say(peak=peak_memory())
+
+
 def dense(capacity: int, rounds: int) -> None:
     """Our solve and a dense-solve policy iteration in turn, both on one thread and in processor time."""
     queue = queues.paper(capacity)
@@ -97,6 +103,8 @@ if __name__ == "__main__":
     what, *rest = sys.argv[1:]
     if what == "large":
         large(int(rest[0]))
+    elif what == "trajectory":
+        trajectory(float(rest[0]))
     elif what == "dense":
         dense(int(rest[0]), int(rest[1]))
     else:

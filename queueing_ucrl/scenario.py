@@ -25,6 +25,7 @@ from queueing_ucrl.sweep import sweep_points
 LARGEST_FILE = 1_000_000  # bytes
 SHOWN_VALUE = 60  # characters of a wrong value that are repeated to its author
 SHOWN_MISTAKES = 50
+RECOMMENDED = "certainty-equivalent"  # where a file names no controller
 
 Place = tuple[int | str, ...]  # ("class", 1, "holding_cost", "linear", "rate"), as pydantic gives it
 Mistake = tuple[Place, str]
@@ -400,11 +401,15 @@ def _controllers(file: _File, mistakes: list[Mistake]) -> tuple[ControllerChoice
 
 def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list[Mistake]]:
     """A scenario without its sweep, or all that is wrong with it."""
+    from queueing_ucrl.learning.registry import make_controller
+
     mistakes = list(_same_names(tables))
     try:
         file = _File.model_validate(tables)
         controllers = _controllers(file, mistakes)
         if not mistakes:
+            if not controllers:
+                controllers = (ControllerChoice(RECOMMENDED, {}, make_controller(RECOMMENDED)),)
             run = file.run.model_dump()
             return Scenario(file.title or path.stem, _queue(file), path, controllers, **run), []
     except ValidationError as error:

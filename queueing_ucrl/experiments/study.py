@@ -275,7 +275,7 @@ def _trials(cells: list[Cell], logs: StudyFolder | None) -> list[Trial]:
         if hasattr(cell.controller, "cautions"):
             for caution in cell.controller.cautions(cell.queue):
                 warnings.warn(f"{cell.name}: {caution}", GuaranteeWarning, stacklevel=4)
-        best = solve(cell.queue)
+        best = solve(cell.queue.on_average() if cell.queue.drifts else cell.queue)
         times = time_grid(cell.horizon) if cell.grid is None else cell.grid
         for r in range(cell.replications):
             path = logs.event_log(cell.point, cell.name, r) if logs is not None else None

@@ -42,6 +42,13 @@ def upper_limit(count: float, exposure: float, delta: float) -> float:
     return float(gammainccinv(count + 1.0, delta)) / exposure if exposure > 0.0 else math.inf
 
 
+def upper_limits(counts: FloatArray, exposure: float, delta: float) -> FloatArray:
+    """The same for several counts, the exposure positive."""
+    from scipy.special import gammainccinv
+
+    return gammainccinv(counts + 1.0, delta) / exposure
+
+
 def exact_interval(count: float, exposure: float, delta: float) -> tuple[float, float]:
     """Garwood's interval of a Poisson rate: each tail delta / 2. Coverage at least 1 - delta at any fixed exposure."""
     from scipy.special import gammaincinv
@@ -392,14 +399,14 @@ class ClasswiseLimits(_Untruncated):
         delta = self.confidence(seen.time)
         share, unit = delta / self.parts, self.confidence.unit
         if self.interval == "exact":
-            limits = [upper_limit(count, seen.time, share) for count in seen.arrivals]
+            limits = upper_limits(seen.arrivals, seen.time, share)
         else:
-            limits = [anytime_interval(count, seen.time, share, unit)[1] for count in seen.arrivals]
+            limits = np.array([anytime_interval(float(n), seen.time, share, unit)[1] for n in seen.arrivals])
         service = None
         if self.learn_service_rate:
             top = anytime_interval(seen.departures, seen.busy_time, share, unit)[1]
             service = (seen.departures / seen.busy_time if seen.departures else math.nan, top)
-        return UpperLimits(seen.arrivals / seen.time, np.array(limits), delta, service)
+        return UpperLimits(seen.arrivals / seen.time, limits, delta, service)
 
 
 class Posterior(_Untruncated):

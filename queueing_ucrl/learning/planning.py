@@ -88,7 +88,8 @@ def model_at(knowledge: Knowledge, arrival_rates: FloatArray, service_rate: floa
     None where nothing can be planned: nobody comes, the service rate is not a positive number, or the expected costs
     at it are infinite.
     """
-    if not arrival_rates.max() > 0.0:
+    fastest = float(arrival_rates.max())
+    if not fastest > 0.0:
         return None
     if service_rate is None:
         rewards, service_rates = knowledge.rewards, knowledge.service_rates
@@ -102,9 +103,9 @@ def model_at(knowledge: Knowledge, arrival_rates: FloatArray, service_rate: floa
         if not np.all(np.isfinite(rewards)):
             return None
         service_rates = np.minimum(np.arange(knowledge.capacity + 1), knowledge.servers) * service_rate
-    least = NEGLIGIBLE * max(float(arrival_rates.max()), float(service_rates[-1]))
-    rates = np.where(arrival_rates >= least, arrival_rates, 0.0)
-    return AdmissionModel(np.tile(rates, (knowledge.capacity, 1)), rewards, service_rates)
+    rates = np.empty((knowledge.capacity, knowledge.class_count))
+    rates[:] = np.where(arrival_rates >= NEGLIGIBLE * max(fastest, float(service_rates[-1])), arrival_rates, 0.0)
+    return AdmissionModel(rates, rewards, service_rates)
 
 
 def _decide(

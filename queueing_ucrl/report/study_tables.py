@@ -40,14 +40,15 @@ def print_study(console: Console, title: str, study: Study) -> None:
         group = [result for result in results if result.get("values", {}) == values]
         if values:
             console.print(Text("\n" + ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold"))
-        _print_group(console, group)
+        drifts = any(cell.queue.drifts for cell in study.cells if cell.values == values)
+        _print_group(console, group, drifts=drifts)
 
 
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [item for k, item in enumerate(items) if item not in items[:k]]
 
 
-def _print_group(console: Console, results: list[dict[str, Any]]) -> None:
+def _print_group(console: Console, results: list[dict[str, Any]], *, drifts: bool) -> None:
     count = results[0]["replications"]
     console.print(
         f"up to time {results[0]['horizon']:,g}, "
@@ -59,16 +60,17 @@ def _print_group(console: Console, results: list[dict[str, Any]]) -> None:
         table.add_row(Text(result["controller"]), *(_with_interval(regret[KINDS[k]]) for k in (2, 1, 0, 3)))
     console.print(table)
     console.print()
-    table = plain_table("reward", "total", "per time", "best per time", "utilisation", text=("reward",))
+    console.print(f"the best policy would earn {results[0]['optimal_gain']:.4f} per unit of time\n")
+    table = plain_table("reward", "total", "per time", "utilisation", text=("reward",))
     for result in results:
         table.add_row(
             Text(result["controller"]), _with_interval(result["reward"]), _with_interval(result["gain"], ".4f"),
-            f"{result['optimal_gain']:.4f}", f"{100 * result['utilisation']['mean']:.1f}%",
+            f"{100 * result['utilisation']['mean']:.1f}%",
         )  # fmt: skip
     console.print(table)
     console.print()
     table = plain_table(
-        "controller", "class", "admitted", "rejected", "blocked", "mean wait", "95% wait below",
+        "controller", "class", "admitted", "rejected", "blocked", "mean wait", "95% wait",
         text=("controller", "class"),
     )  # fmt: skip
     for result in results:
@@ -85,6 +87,12 @@ def _print_group(console: Console, results: list[dict[str, Any]]) -> None:
         f"\nat the end {waiting:.3g} jobs waited (their costs are not in) and {serving:.3g} were in service",
         style="dim",
     )
+    if drifts:
+        console.print(
+            "the rates change in time: gap and pseudo are against the best policy for their means; compare with\n"
+            "oracle-following and best-stationary to see what following them is worth",
+            style="dim",
+        )
     console.print(
         "gap: the cost of wrong decisions (least noise); expected: the paper's account;\n"
         "realised: with the waits as they were; pseudo: from the policies' true gains",

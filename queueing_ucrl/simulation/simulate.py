@@ -109,7 +109,7 @@ def simulate(
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
     for caution in cautions:
         warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
-    best = solve(queue) if best is None else best
+    best = solve(queue.on_average() if queue.drifts else queue) if best is None else best
     records = Records(queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
     streams = Streams(seed, replication)
     desk = ControlDesk(queue, controller, streams.controller(), records)

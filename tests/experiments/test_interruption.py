@@ -67,8 +67,10 @@ def kill_and_go_on(scenario: Path, out: Path, delays: list[float], *options: str
 def test_killed_at_random_moments(jobs: str, tmp_path: Path) -> None:
     scenario = scenario_file(tmp_path, horizon="20000.0", replications="12")
     options = ("--jobs", jobs, "--log")
+    began = time.monotonic()
     assert kill_and_go_on(scenario, tmp_path / "whole", [], *options) == 0
-    delays = np.random.default_rng(int(jobs)).uniform(0.3, 4.0, 8).tolist()
+    whole_run = time.monotonic() - began
+    delays = (whole_run * np.random.default_rng(int(jobs)).uniform(0.1, 0.8, 8)).tolist()
     assert kill_and_go_on(scenario, tmp_path / "killed", delays, *options) >= 3
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
@@ -93,12 +95,13 @@ def test_killed_with_trials_in_flight_its_workers_end_too(tmp_path: Path) -> Non
     wait_for(lambda: not any(w.is_running() and w.status() != psutil.STATUS_ZOMBIE for w in workers))
     kept = contents(out / "trials")
     for folder in (out, tmp_path / "whole"):
-        subprocess.run([*command, str(folder)], check=True, capture_output=True)
+        assert run(scenario, "--jobs", 2, "--log", "--out", folder).exit_code == 0
     assert contents(out) == contents(tmp_path / "whole")
     finished = {name: digest for name, digest in kept.items() if not name.endswith(".part")}
     assert finished.items() <= contents(out / "trials").items()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_told_and_the_same_command_goes_on(whole: tuple[Path, Path], tmp_path: Path) -> None:
     scenario = scenario_file(tmp_path, horizon="50000.0", replications="10")
     command = [*PROGRAM, "run", str(scenario), "--jobs", "2", "--out", str(tmp_path / "out")]
@@ -126,7 +129,7 @@ def test_stopped_by_ctrl_c_in_the_middle_of_a_log(tmp_path: Path) -> None:
     assert "the same command goes on from there" in told
     assert list(out.rglob("*.partial.parquet"))
     for folder in (out, tmp_path / "whole"):
-        subprocess.run([*command, str(folder)], check=True, capture_output=True)
+        assert run(scenario, "--jobs", 1, "--log", "--out", folder).exit_code == 0
     assert contents(out) == contents(tmp_path / "whole")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from generators import paper_queue, queues, random_queue
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from synthetic import drive, tally
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Knowledge
-from queueing_ucrl.learning.planning import ConfidenceOptimism, LimitOptimism
+from queueing_ucrl.learning.planning import ConfidenceOptimism, LimitOptimism, model_at
 from queueing_ucrl.learning.registry import check_options, controller_names, make_controller
 
 NEW = {
@@ -245,6 +245,25 @@ def test_the_uses_take_what_their_estimators_give() -> None:
     assert np.all(model.arrival_rates == columns["rate_limits"])
     assert isinstance(qu.UcrlAcExact().begin(knowledge, random).use, ConfidenceOptimism)
     assert isinstance(qu.UcrlAcClasswise().begin(knowledge, random).use, LimitOptimism)
+
+
+@given(queues(), st.lists(st.floats(0.0, 3.0), min_size=4, max_size=4))
+def test_planning_with_wrong_rates_loses_at_most_in_proportion(queue: qu.Queue, factors: list[float]) -> None:
+    """rho* - rho^pi <= R_max |lambda^ - lambda|_1 where pi is best for lambda^ (docs/guarantees.md, Lemma 2).
+
+    And what it rests on: 0 <= g(s) <= rho / mu_max, g non-decreasing.
+    """
+    believed = queue.arrival_rates * factors[: len(queue.classes)]
+    model = model_at(Knowledge.of(queue), believed, None)
+    assume(model is not None)
+    planned, best = qu.solve(model), qu.solve(queue)
+    lost = best.gain - qu.evaluate(queue, planned.policy).gain
+    tolerance = 1e-9 * max(1.0, abs(best.gain))
+    assert lost <= queue.max_reward * np.abs(believed - queue.arrival_rates).sum() + tolerance
+    scale = 1e-9 * queue.max_reward
+    assert np.all(best.relative_bias >= -scale)
+    assert np.all(np.diff(best.relative_bias) >= -scale)
+    assert np.all(best.relative_bias <= best.gain / queue.max_service_rate + scale)
 
 
 # --- what they come to -----------------------------------------------------------------------------------------------

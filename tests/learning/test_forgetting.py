@@ -87,15 +87,18 @@ def test_a_service_rate_that_changes_is_followed_too() -> None:
 
 
 def test_after_long_silence_nothing_breaks() -> None:
-    """Counts fade to nothing: the plan is again what pays by itself, and later arrivals are believed at once."""
-    knowledge = Knowledge.of(paper_queue())
+    """Counts fade to nothing in 800 memories: what pays is admitted again, and later arrivals are believed at once."""
+    knowledge, queue = Knowledge.of(paper_queue()), paper_queue()
 
     def rates(time: float) -> list[float]:
-        return [1.0, 1.0] if time < 100.0 or time > 2e4 else [0.0, 1e-3 if time > 1.5e4 else 0.0]
+        return [1.0, 1.0] if time < 100.0 or time > 9000.0 else [0.0, 1e-3 if time > 8500.0 else 0.0]
 
     for forgetting in ("window", "discount"):
-        controller = qu.CertaintyEquivalent(memory=10.0, forgetting=forgetting)
-        plans = drive(controller, knowledge, rates, 2.1e4, np.random.default_rng(3))
+        controller = qu.CertaintyEquivalent(memory=10.0, forgetting=forgetting, review_period=10.0)
+        plans = drive(controller, knowledge, rates, 9100.0, np.random.default_rng(3))
+        silent = next(plan for time, plan in plans if time > 8400.0)
+        if silent.policy is not None:
+            assert np.array_equal(silent.policy.admits, queue.rewards >= 0)
         assert plans[-1][1].belief.columns()["rate_estimates"] == pytest.approx([1.0, 1.0], abs=1.5)
 
 

@@ -35,20 +35,20 @@ def surely_less(one: np.ndarray, other: np.ndarray) -> bool:
 
 @pytest.mark.parametrize(("capacity", "rate"), [(20, 0.4), (20, 0.5), (50, 0.4), (50, 0.5)])
 def test_ucrl_ac_loses_less_than_optimism_that_knows_no_structure(capacity, rate):
-    found = finals(paper_queue(capacity, rate), [OURS, "ucrl2", "kl-ucrl", "ucrl3"], 2e4, 5)
+    found = finals(paper_queue(capacity, rate), [OURS, "ucrl2", "kl-ucrl", "ucrl3"], 1e4, 4)
     for name in ("ucrl2", "kl-ucrl", "ucrl3"):
         assert surely_less(found["ucrl-ac"], found[name]), name
 
 
 def test_psrl_is_ahead_at_the_beginning_of_panel_a():
-    found = finals(paper_queue(20, 0.3), [OURS, "psrl"], 2000.0, 20)
+    found = finals(paper_queue(20, 0.3), [OURS, "psrl"], 2000.0, 12)
     assert surely_less(found["psrl"], found["ucrl-ac"])
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.4, 0.5])
 def test_room_costs_ucrl_ac_little(rate):
     """S = 50 instead of 20: at most half as much again; general-purpose learners, which see every state, lose more."""
-    small, large = (finals(paper_queue(S, rate), [OURS], 2e4, 5)["ucrl-ac"].mean() for S in (20, 50))
+    small, large = (finals(paper_queue(S, rate), [OURS], 1e4, 5)["ucrl-ac"].mean() for S in (20, 50))
     assert large < 1.5 * small
 
 

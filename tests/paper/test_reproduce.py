@@ -22,6 +22,7 @@ from queueing_ucrl.experiments.trial import Trial
 from queueing_ucrl.learning.ucrl_ac import SOLVERS
 
 ROOT = Path(__file__).parent.parent.parent
+PAPER = ("figure1", "figure2", "solvers", "diameter", "readings")
 LEARNERS = ("ucrl-ac", "ucrl2", "psrl", "kl-ucrl", "ucrl3")
 HORIZON, COUNT = 150.0, 2
 TINY = ("--horizon", str(HORIZON), "--replications", str(COUNT), "--jobs", "1")
@@ -33,9 +34,9 @@ def run(*arguments: object):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """All experiments, once: (folder, what --json printed)."""
+    """The paper's experiments, once: (folder, what --json printed)."""
     out = tmp_path_factory.mktemp("reproduced") / "out"
-    result = run("all", *TINY, "--out", out, "--json")
+    result = run(*PAPER, *TINY, "--out", out, "--json")
     assert result.exit_code == 0, result.output
     return out, json.loads(result.stdout)
 
@@ -59,7 +60,7 @@ def finals(controller, kind: str, queue: qu.Queue) -> np.ndarray:
 
 def test_every_experiment_writes_its_tables_and_figures(everything):
     out, data = everything
-    assert list(data["results"]) == list(reproduce.EXPERIMENTS)
+    assert list(data["results"]) == list(PAPER)
     assert (data["horizon"], data["replications"], data["seed"]) == (HORIZON, COUNT, 1)
     for name, found in data["results"].items():
         for suffix in ("md", "csv", "parquet"):
@@ -194,6 +195,14 @@ def test_each_reading_changes_what_it_says(everything):
 # going on
 
 
+def test_all_is_every_experiment_there_is():
+    assert reproduce.chosen_experiments(["figure2", "all"]) == list(reproduce.EXPERIMENTS)
+    assert set(PAPER) <= set(reproduce.EXPERIMENTS)
+    assert reproduce.chosen_experiments(["solvers", "figure1", "solvers"]) == ["solvers", "figure1"]
+    for name in reproduce.EXPERIMENTS:
+        assert callable(reproduce.load_experiment(name))
+
+
 def test_more_trajectories_are_added_to_those_there(tmp_path):
     few, fresh = tmp_path / "few", tmp_path / "fresh"
     tiny = ("figure2", "--horizon", 150, "--jobs", 1)
@@ -204,23 +213,23 @@ def test_more_trajectories_are_added_to_those_there(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in few.rglob("000000.parquet")} == kept
     assert run(*tiny, "--replications", 2, "--out", fresh).exit_code == 0
     for path in fresh.rglob("*.*"):
-        assert path.read_bytes() == (few / path.relative_to(fresh)).read_bytes(), path
+        assert path.is_dir() or path.read_bytes() == (few / path.relative_to(fresh)).read_bytes(), path
 
 
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bytes(everything, tmp_path, monkeypatch):
     out, _ = everything
     copy = tmp_path / "copy"
     shutil.copytree(out, copy)
-    lost = sorted((copy / "comparison" / "trials").rglob("*.parquet"))[::40]
-    for path in [*lost, copy / "figure1.png", copy / "figure1.md"]:
+    lost = sorted((copy / "comparison" / "trials" / "0000").rglob("*.parquet"))[::4]
+    for path in [*lost, copy / "figure2.png", copy / "figure2.md"]:
         path.unlink()
     ran = []
     original = Trial.run
     monkeypatch.setattr(Trial, "run", lambda self, *rest: ran.append(self) or original(self, *rest))
-    assert run("figure1", "figure2", *TINY, "--out", copy).exit_code == 0
-    assert len(ran) == len(lost)
+    assert run("figure2", *TINY, "--out", copy).exit_code == 0
+    assert len(ran) == len(lost) == 3
     for path in out.rglob("*.*"):
-        assert path.read_bytes() == (copy / path.relative_to(out)).read_bytes(), path
+        assert path.is_dir() or path.read_bytes() == (copy / path.relative_to(out)).read_bytes(), path
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
