@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
-from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
+from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table, paragraph
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
 OURS = "ucrl-ac"
@@ -85,7 +85,7 @@ def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
 
 def draw(study: Study, kind: str, work: Work) -> Figure:
     """Six panels in the paper's arrangement."""
-    figure = Figure(figsize=(11, 6.6), layout="constrained")
+    figure = Figure(figsize=(9.6, 5.8), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True)
     for point, axes in enumerate(panels.flat):
         draw_learners(axes, study, point, kind)
@@ -99,9 +99,9 @@ def draw(study: Study, kind: str, work: Work) -> Figure:
         axes.set_xlabel("time")
     for axes in panels[:, 0]:
         axes.set_ylabel("regret")
-    panels[0, 0].legend(frameon=False, fontsize=9)
+    panels[0, 0].legend(frameon=False, fontsize=8)
     account = {"expected": "expected regret, the paper's account", "gap": "gap account of the regret"}[kind]
-    figure.suptitle(f"Fig. 1: {account}; mean and 95 % interval of {work.amount}", fontsize=11)
+    figure.suptitle(f"Fig. 1: {account}; mean and 95 % interval of {work.amount}", fontsize=9.5)
     return figure
 
 
@@ -121,8 +121,10 @@ def as_text(frame: pd.DataFrame, work: Work) -> str:
     headings = ("S", "µ", "learner", "expected regret", "less UCRL-AC's", "gap regret", "less UCRL-AC's", "below until")
     return (
         f"## Fig. 1: regret at time {work.horizon:,.0f}\n\n"
-        f"Mean ± half of the 95 % interval over {work.amount}. Differences are paired: the same jobs in the same\n"
-        "trajectory. Below until: the last time at which the learner's mean gap regret was below that of UCRL-AC.\n\n"
+        + paragraph(
+            f"Mean ± half of the 95 % interval over {work.amount}. Differences are paired: the same jobs in the same "
+            "trajectory. Below until: the last time at which the learner's mean gap regret was below that of UCRL-AC."
+        )
         + markdown_table(headings, rows)
     )
 

@@ -19,7 +19,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.model.bounds import value_iteration_bias_bound
 from queueing_ucrl.model.tabular_bounds import TabularBound
-from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
+from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table, paragraph
 
 FIRST = (0,)  # the point of the study that Fig. 1(a) shows
 
@@ -109,8 +109,8 @@ def main(work: Work) -> Finding:
         rows.append((row["kind"], row["learner"], value, f"{row['over_ucrl_ac_bound']:.3g}"))
     text = (
         f"## Fig. 2: bounds and regrets at time {work.horizon:,.0f}, S = 20, µ = 0.3\n\n"
-        f"Regrets: expected account, mean ± half of the 95 % interval over {work.amount}.\n"
-        f"{textwrap.fill(caption(study.cells[0]), 120)}\n\n"
+        + paragraph(f"Regrets: expected account, mean ± half of the 95 % interval over {work.amount}.")
+        + paragraph(caption(study.cells[0]))
         + markdown_table(("", "learner", "regret", "over UCRL-AC's bound (PI)"), rows)
     )
     return work.publish("figure2", frame, text, {"figure2.png": draw(study, work)})

@@ -22,7 +22,7 @@ from queueing_ucrl.learning.controller import Knowledge, Tally
 from queueing_ucrl.learning.estimators import TruncatedMean
 from queueing_ucrl.learning.planning import LearningSession
 from queueing_ucrl.learning.tabular.ucrl3 import WANDERING
-from queueing_ucrl.reproduce import QUEUES, Finding, Work, as_script, markdown_table
+from queueing_ucrl.reproduce import QUEUES, Finding, Work, as_script, markdown_table, paragraph
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
 PRINTED = "as printed"
@@ -209,8 +209,11 @@ def main(work: Work) -> Finding:
         rows.append((name, *entries))
     headings = ("reading", *(f"S {S}, µ {rate}" for S, rate in queues))
     text = (
-        f"## Other readings of UCRL-AC\n\nGap regret at time {work.horizon:,.0f} as printed, and what each other "
-        f"reading adds (paired), ± half of the 95 %\ninterval; {work.amount}.\n\n"
+        "## Other readings of UCRL-AC\n\n"
+        + paragraph(
+            f"Gap regret at time {work.horizon:,.0f} as printed, and what each other reading adds (paired), ± half of "
+            f"the 95 % interval; {work.amount}."
+        )
         + markdown_table(headings, rows)
         + f"\n\n## UCRL3's choice of supports\n\nPlans of {min(COUNTED, work.replications)} trajectories a queue; "
         f"swung: more than {WANDERING} sweeps, from where on supports only grow.\n\n"

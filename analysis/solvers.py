@@ -17,7 +17,7 @@ import pandas as pd
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.ucrl_ac import SOLVERS
-from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
+from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table, paragraph
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.solvers.solve import warm_up
 
@@ -81,17 +81,23 @@ def as_text(frame: pd.DataFrame, work: Work) -> str:
                 f"{part['largest_difference'].max():.3g}",
             )
         )  # fmt: skip
-    headings = ("solver", "iterations", "time a solve", "paper", "paper", "regret as with pi-b", "largest difference")
+    headings = (
+        "solver", "iterations", "time a solve", "paper, iterations", "paper, time", "regret as with pi-b",
+        "largest difference",
+    )  # fmt: skip
     by_queue = [
         (r["capacity"], r["service_rate"], r["solver"], f"{r['iterations']:,.1f}", f"{r['most_iterations']:,.0f}",
          f"{1e3 * r['seconds']:.3g} ms", f"{r['same_regret']} of {r['replications']}", f"{r['regret']:,.0f}")
         for r in frame.to_dict("records")
     ]  # fmt: skip
     return (
-        f"## Solvers inside UCRL-AC\n\nSix queues, {work.amount}. Iterations and time: mean over the "
-        f"{int(frame['timed_solves'].sum() / len(SOLVERS))} solves\nof each solver that updated the optimistic rates "
-        f"(first {min(TIMED, work.replications)} trajectories). The regret is called the same where it is at every\n"
-        "time of the grid, to the last bit.\n\n"
+        "## Solvers inside UCRL-AC\n\n"
+        + paragraph(
+            f"Six queues, {work.amount}. Iterations and time: mean over the "
+            f"{int(frame['timed_solves'].sum() / len(SOLVERS))} solves of each solver that updated the optimistic "
+            f"rates (of the first {min(TIMED, work.replications)} trajectories). The regret is called the same where "
+            "it is at every time of the grid, to the last bit."
+        )
         + markdown_table(headings, rows)
         + "\n\n"
         + markdown_table(("S", "µ", "solver", "iterations", "most", "time", "same regret", "mean regret"), by_queue)

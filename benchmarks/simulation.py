@@ -24,6 +24,12 @@ def _busy() -> str:
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores" if hasattr(os, "getloadavg") else ""
 
 
+def _processor_time() -> float:
+    """Seconds that this process and those it started and saw end have worked."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
 def _twin(queue: qu.Queue, horizon: float, *, engine: str = "compiled", log: bool = False) -> qu.Run:
     """A run under the best policy, seen at its end only."""
     return qu.simulate(queue, "oracle", horizon=horizon, seed=1, engine=engine, log=log, grid=[horizon])
@@ -159,17 +165,29 @@ def memory(smoke: bool) -> Measured:
 
 
 def two_processes(smoke: bool) -> Measured:
-    """20 replications of the paper's first queue in two processes and in one."""
+    """20 replications of the paper's first queue in two processes and in one.
+
+    By the clock on the wall, which needs two free cores; the processor time says what the second process costs.
+    """
     queue, horizon = queues.paper(20), 1e5 if smoke else 1e6
-    times: dict[int, list[float]] = {1: [], 2: []}
+    wall: dict[int, list[float]] = {1: [], 2: []}
+    work: dict[int, list[float]] = {1: [], 2: []}
+    qu.replicate(queue, [UCRL], horizon=1e3, replications=1, seed=1, jobs=1)  # imports and machine code, for both
     for _ in range(1 if smoke else 3):
-        for jobs, seconds in times.items():
-            began = perf_counter()
+        for jobs in wall:
+            began, spent = perf_counter(), _processor_time()
             qu.replicate(queue, [UCRL], horizon=horizon, replications=20, seed=1, jobs=jobs)
-            seconds.append(perf_counter() - began)
-    one, two = min(times[1]), min(times[2])
+            wall[jobs].append(perf_counter() - began)
+            work[jobs].append(_processor_time() - spent)
+    one, two = min(wall[1]), min(wall[2])
     note = f"{one:.2f} s to {two:.2f} s, start of the processes included; {_busy()}"
-    return Measured([Line("one process / two, 20 replications", one / two, "x", at_least=1.7, note=note)])
+    spent_note = f"{min(work[2]):.2f} s to {min(work[1]):.2f} s, workers included"
+    return Measured(
+        [
+            Line("one process / two, 20 replications", one / two, "x", at_least=1.7, note=note),
+            Line("  processor time, two / one", min(work[2]) / min(work[1]), "x", note=spent_note),
+        ]
+    )
 
 
 def paper_study(smoke: bool) -> Measured:

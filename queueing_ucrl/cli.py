@@ -62,6 +62,7 @@ def _mistakes_told() -> Iterator[None]:
 @contextmanager
 def _stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iterator[None]:
     """End a study that was interrupted with a message that says how to go on; `before` clears the screen for it."""
+    from concurrent.futures import CancelledError
     from concurrent.futures.process import BrokenProcessPool
 
     kept = f"finished trials are kept in {folder}, and the same command goes on from there"
@@ -73,6 +74,9 @@ def _stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iter
     except BrokenProcessPool:
         before()
         _end(f"a worker process was killed, perhaps for lack of memory; {kept}", 1)
+    except CancelledError:
+        before()
+        _end(f"the cluster was lost; {kept}", 1)
 
 
 def _console() -> Console:

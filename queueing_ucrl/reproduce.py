@@ -7,6 +7,7 @@ and name it in EXPERIMENTS. `queueing-ucrl reproduce NAME` and `python analysis/
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -158,6 +159,11 @@ def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) ->
     lines = ["| " + " | ".join(entry.ljust(width) for entry, width in zip(row, widths, strict=True)) + " |"
              for row in table]  # fmt: skip
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
+
+
+def paragraph(words: str) -> str:
+    """Words in lines of at most 120 characters, and an empty line."""
+    return textwrap.fill(words, 120) + "\n\n"
 
 
 # --- the scripts -----------------------------------------------------------------------------------------------------

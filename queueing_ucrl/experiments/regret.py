@@ -5,8 +5,8 @@ r"""Regret, four accounts of the same thing.
     gap        sum over arrivals of |r_i(s) - g*(s)| where the decision is not the best one
     pseudo     sum over policies of (rho* - rho^pi) times how long each was in force
 
-E[expected] = E[gap] - (h*(s_0) - E h*(s_T)): the gap account has the same mean up to the state at the end, and a tenth
-or less of the noise. All but `pseudo` follow from counts of decisions; events before time t count for t.
+E[expected] = E[gap] - (h*(s_0) - E h*(s_T)): the gap account has the same mean up to the state at the end, and less
+noise; far less (a tenth to a hundredth) for controllers that are nearly always right. All but `pseudo` follow from counts of decisions; events before time t count for t.
 """
 
 from __future__ import annotations

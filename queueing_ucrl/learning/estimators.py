@@ -46,7 +46,7 @@ def upper_limits(counts: FloatArray, exposure: float, delta: float) -> FloatArra
     """The same for several counts, the exposure positive."""
     from scipy.special import gammainccinv
 
-    return gammainccinv(counts + 1.0, delta) / exposure
+    return np.asarray(gammainccinv(counts + 1.0, delta), dtype=np.float64) / exposure
 
 
 def exact_interval(count: float, exposure: float, delta: float) -> tuple[float, float]:

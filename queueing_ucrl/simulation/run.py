@@ -41,6 +41,7 @@ class Run:
     solve_records: list[SolveRecord]
     unfinished_jobs: list[Unfinished]
     log: MemoryLog | ParquetLog | None = None
+    decides_each_arrival: bool = False  # then its table says nothing, and there is no pseudo account
 
     @cached_property
     def events(self) -> pd.DataFrame:
@@ -55,6 +56,15 @@ class Run:
     def _gains(self) -> dict[Policy, float]:
         policies = {segment.policy for segment in self.records.segments} | {e.policy for e in self.records.episodes}
         return {policy: evaluate(self.queue, policy).gain for policy in policies}
+
+    @property
+    def _segments(self) -> list[tuple[float, float]]:
+        """(start, gain) of the policies in force; a controller that decides each arrival has none to speak of."""
+        gains = self._gains
+        return [
+            (segment.start, np.nan if self.decides_each_arrival else gains[segment.policy])
+            for segment in self.records.segments
+        ]
 
     @cached_property
     def episodes(self) -> pd.DataFrame:
@@ -110,8 +120,7 @@ class Run:
     @cached_property
     def curve(self) -> RegretCurve:
         """All regret accounts on the run's grid."""
-        segments = [(segment.start, self._gains[segment.policy]) for segment in self.records.segments]
-        return RegretCurve.from_snapshots(self.records.snapshots, self.best.gain, segments)
+        return RegretCurve.from_snapshots(self.records.snapshots, self.best.gain, self._segments)
 
     def regret(
         self, kind: str = "expected", times: Sequence[float] | FloatArray | None = None, by: str | None = None
@@ -131,8 +140,7 @@ class Run:
         asked = np.unique(np.asarray(times, dtype=float))
         if asked.size and not 0 <= asked[0] <= asked[-1] <= self.horizon:  # nan sorts last, and is refused
             raise ValueError(f"times must lie between 0 and the horizon {self.horizon:g}")
-        segments = [(segment.start, self._gains[segment.policy]) for segment in self.records.segments]
-        return curve_from_events(self.events, self.queue, self.best, asked, segments)
+        return curve_from_events(self.events, self.queue, self.best, asked, self._segments)
 
     def decomposition(self) -> dict[str, float]:
         """The expected regret by the paper's Section 5: out, bad, good."""
@@ -168,7 +176,7 @@ class Run:
             "optimal_gain": self.best.gain,
             "gain": float(last.expected_reward.sum()) / self.horizon,
             "last_policy_gain": self._gains[self.records.segments[-1].policy],
-            "regret": {kind: float(curve.total(kind)[-1]) for kind in KINDS},
+            "regret": {kind: _or_none(curve.total(kind)[-1]) for kind in KINDS},
             "classes": classes,
             "utilisation": self.records.busy_time / (self.horizon * self.queue.servers),
             "episodes": len(self.records.episodes),

@@ -154,4 +154,5 @@ def simulate(
         solve_records=desk.solver.records,
         unfinished_jobs=unfinished,
         log=sink,
+        decides_each_arrival=getattr(controller, "decides_each_arrival", False),
     )

@@ -106,6 +106,29 @@ def test_the_command_runs_on_a_cluster_and_writes_the_same_folder(
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 
+def test_a_scheduler_that_dies_is_told_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    scenario, out = scenario_file(tmp_path, horizon="1000.0", replications="8"), tmp_path / "out"
+    own = Cluster(tmp_path)
+    try:
+        own.add_workers(1)
+        command = [sys.executable, "-m", "queueing_ucrl", "run", str(scenario), "--out", str(out), "--engine", "simpy"]
+        process = subprocess.Popen(
+            [*command, "--cluster", own.address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        own._wait(lambda: list(out.rglob("00*.parquet")) or process.poll() is not None)
+        own.processes[0].kill()
+        _, told = process.communicate(timeout=120)
+    finally:
+        own.close()
+    if process.returncode != 0:  # unless all trials were done by then
+        assert process.returncode == 1
+        assert "the cluster was lost; finished trials are kept in" in told
+    for folder in (out, tmp_path / "whole"):
+        options = ["--out", str(folder), "--engine", "simpy", "--jobs", "1"]
+        assert CliRunner().invoke(app, ["run", str(scenario), *options]).exit_code == 0
+    assert contents(out) == contents(tmp_path / "whole")
+
+
 def test_a_missing_scheduler_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("queueing_ucrl.experiments.executors.PATIENCE", "1s")
     result = CliRunner().invoke(app, ["run", str(scenario_file(tmp_path)), "--cluster", "tcp://127.0.0.1:9"])

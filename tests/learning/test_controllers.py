@@ -347,3 +347,27 @@ def test_the_random_policy_tosses_its_coins_anew_each_period():
     assert abs(tables.mean() - 0.3) < 5 * math.sqrt(0.3 * 0.7 / tables.size)
     assert len({table.tobytes() for table in tables}) == 400
     assert qu.simulate(paper_queue(), qu.RandomPolicy(0.0), horizon=50.0).summary()["classes"][0]["admitted"] == 0
+
+
+def test_a_controller_that_decides_each_arrival_has_no_pseudo_account():
+    class Coin:
+        name = "coin"
+        decides_each_arrival = True
+
+        def begin(self, knowledge, chance):
+            policy = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
+
+            class Toss:
+                def first(self):
+                    return qu.Plan(policy=policy)
+
+                def decide(self, job_class, in_system, now):
+                    return bool(chance.random() < 0.5)
+
+            return Toss()
+
+    queue = qu.Queue(1, 4, 1.0, [qu.JobClass("a", 1.0, 1.0)])
+    run = qu.simulate(queue, Coin(), horizon=50.0)
+    assert run.summary()["regret"]["pseudo"] is None
+    assert run.summary()["regret"]["gap"] > 0
+    assert run.regret("pseudo")["regret"].isna().all()
