@@ -6,7 +6,8 @@ r"""Regret, four accounts of the same thing.
     pseudo     sum over policies of (rho* - rho^pi) times how long each was in force
 
 E[expected] = E[gap] - (h*(s_0) - E h*(s_T)): the gap account has the same mean up to the state at the end, and less
-noise; far less (a tenth to a hundredth) for controllers that are nearly always right. All but `pseudo` follow from counts of decisions; events before time t count for t.
+noise; far less (a tenth to a hundredth) for controllers that are nearly always right. All but `pseudo` follow from
+counts of decisions; events before time t count for t.
 """
 
 from __future__ import annotations
