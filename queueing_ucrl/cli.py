@@ -324,8 +324,8 @@ REPRODUCE_NOTES = f"""\b
 Experiments, each a script of analysis/:
 {_EXPERIMENT_LINES}
 
-Scales: quick, 10 trajectories to 1e5 (a minute or two); full, the paper's 100
-to 1e6 (under an hour on two cores). --replications and --horizon choose
+Scales: quick, 6 trajectories to 1e5 (two or three minutes on two cores); full,
+the paper's 100 to 1e6 (an hour or two). --replications and --horizon choose
 anything between. The folder holds the figures (.png) and tables (.md, .csv,
 .parquet); the same command run again goes on where it stopped, and more
 --replications add to those that are there.

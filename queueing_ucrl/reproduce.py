@@ -47,7 +47,7 @@ class Scale:
     horizon: float
 
 
-SCALES = {"quick": Scale(10, 1e5), "full": Scale(100, 1e6)}
+SCALES = {"quick": Scale(6, 1e5), "full": Scale(100, 1e6)}
 PAPER = SCALES["full"]
 
 

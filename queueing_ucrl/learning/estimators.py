@@ -25,6 +25,7 @@ from queueing_ucrl.model.waits import FloatArray
 
 B_co = TypeVar("B_co", bound=Belief, covariant=True)
 Interval = Literal["exact", "anytime"]
+ShareSet = Literal["paper", "weissman"]
 
 PRIOR_SHAPE = 0.5  # of Gamma laws: Jeffreys' prior for a Poisson rate
 
@@ -129,6 +130,15 @@ def _root_below(depth: float) -> float:
         if not smaller < v:
             return v
         v = smaller
+
+
+def weissman_radius(count: int, classes: int, delta: float) -> float:
+    """sqrt((2/N) log((2^m - 2)/delta)), Weissman et al. (2003) as they state it: never above the paper's radius."""
+    if classes == 1:
+        return 0.0
+    if count == 0:
+        return 2.0
+    return math.sqrt(2.0 / count * (math.log(2.0**classes - 2.0) - math.log(delta)))
 
 
 # --- memories --------------------------------------------------------------------------------------------------------
@@ -291,12 +301,12 @@ class Estimator(Protocol[B_co]):
 
 @dataclass(frozen=True)
 class Confidence:
-    """delta = 1 / (1 + t / unit) at time t: with unit = 1 / mu the paper's 1 / (mu t), but below 1 from the start."""
+    """delta = unit / t at time t, but never above 1/2; with unit = 1 / mu the paper's 1 / (mu t)."""
 
     unit: float
 
     def __call__(self, time: float) -> float:
-        return 1.0 / (1.0 + time / self.unit)
+        return min(0.5, self.unit / time)
 
 
 class TruncatedMean:
@@ -338,16 +348,22 @@ class _Untruncated:
 
 
 class PooledInterval(_Untruncated):
-    """Lambda within an interval from all arrivals, cut to bounds where there are any; p in the paper's l1 ball."""
+    """Lambda within an interval from all arrivals, cut to bounds where there are any; p in an l1 ball."""
 
     def __init__(
-        self, classes: int, confidence: Confidence, bounds: tuple[float, float] | None, interval: Interval = "exact"
+        self,
+        classes: int,
+        confidence: Confidence,
+        bounds: tuple[float, float] | None,
+        interval: Interval = "exact",
+        share_set: ShareSet = "paper",
     ) -> None:
         self.memory = Everything(classes)
         self.classes = classes
         self.confidence = confidence
         self.bounds = bounds
         self.interval = interval
+        self.share_radius = share_radius if share_set == "paper" else weissman_radius
 
     def prior(self) -> ConfidenceSet | None:
         return None if self.bounds is None else ConfidenceSet.everything(self.classes, self.bounds)
@@ -370,7 +386,7 @@ class PooledInterval(_Untruncated):
             rate_radius=radius,
             rate_interval=(low, high),
             shares=seen.arrivals / max(count, 1.0),
-            share_radius=share_radius(int(count), self.classes, delta),
+            share_radius=self.share_radius(int(count), self.classes, delta),
             delta=delta,
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from queueing_ucrl.learning.confidence import ConfidenceSet
 from queueing_ucrl.learning.controller import Knowledge
-from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, UpperLimits
+from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, ShareSet, UpperLimits
 from queueing_ucrl.learning.planning import ConfidenceOptimism, LearningSession, LimitOptimism
 from queueing_ucrl.learning.rate_learner import RateLearner, ServiceRate, check_choice
 from queueing_ucrl.model.queue import Queue
@@ -20,17 +20,20 @@ from queueing_ucrl.model.queue import Queue
 class UcrlAcExact(RateLearner):
     """UCRL-AC with an interval for Lambda from the arrivals of all episodes; the paper's set for p, optimism, doubling.
 
-    interval: "exact" (Garwood) or "anytime" (valid at all reviews at once). delta = 1 / (1 + mu T) at the review at T.
+    interval: "exact" (Garwood) or "anytime" (valid at all reviews at once). delta = 1 / (mu T) at the review at T,
+    but at most 1/2. share_set: the radius of the l1 ball for p, "paper" or "weissman" (smaller: its source's own).
     """
 
     name: ClassVar[str] = "ucrl-ac-exact"
     review_ratio: float = 2.0
     arrival_rate_bounds: tuple[float, float] | None = None  # Lambda_min, Lambda_max, where the operator knows any
     interval: Interval = "exact"
+    share_set: ShareSet = "paper"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("interval", self.interval, "exact", "anytime")
+        check_choice("share_set", self.share_set, "paper", "weissman")
         if self.arrival_rate_bounds is not None:
             bounds = tuple(float(b) for b in self.arrival_rate_bounds)
             if len(bounds) != 2 or not (0 <= bounds[0] <= bounds[1] < math.inf and bounds[1] > 0):
@@ -41,7 +44,7 @@ class UcrlAcExact(RateLearner):
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[ConfidenceSet]:
         estimator = PooledInterval(
-            knowledge.class_count, self.confidence(knowledge), self.arrival_rate_bounds, self.interval
+            knowledge.class_count, self.confidence(knowledge), self.arrival_rate_bounds, self.interval, self.share_set
         )
         return LearningSession(knowledge, estimator, ConfidenceOptimism(knowledge), self.clock(knowledge), self.solver)
 

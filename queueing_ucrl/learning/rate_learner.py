@@ -37,7 +37,7 @@ class RateLearner(Controller):
     review_ratio = 2 is the paper's doubling; with a review_period, an infinite ratio means every period from the start.
     """
 
-    first_review: float | None = None  # default: a mean service time
+    first_review: float | None = None  # default: 1 / mu_max, the mean time between departures of a full house
     review_ratio: float = 1.1
     review_period: float | None = None  # default: no limit
     solver: str = "pi-b"
@@ -56,20 +56,20 @@ class RateLearner(Controller):
         """The longest time between reviews."""
         return math.inf if self.review_period is None else self.review_period
 
-    def time_scale(self, knowledge: Knowledge) -> float:
-        """A mean service time; where it is not known the first review, or a thousandth of the unit of time."""
-        if self.knows_service_rate:
-            return 1.0 / knowledge.service_rate
-        return UNKNOWN_SCALE if self.first_review is None else self.first_review
+    def first_time(self, knowledge: Knowledge) -> float:
+        """T_1. By 1 / mu an overloaded house of many servers would be full of whoever came first."""
+        if self.first_review is not None:
+            return self.first_review
+        return 1.0 / knowledge.max_service_rate if self.knows_service_rate else UNKNOWN_SCALE
 
     def clock(self, knowledge: Knowledge) -> Clock:
         """At the start of a run."""
-        first = self.time_scale(knowledge) if self.first_review is None else self.first_review
-        return Clock(Geometric(self.review_ratio, self.longest_stretch), min(first, self.longest_stretch))
+        first = min(self.first_time(knowledge), self.longest_stretch)
+        return Clock(Geometric(self.review_ratio, self.longest_stretch), first)
 
     def confidence(self, knowledge: Knowledge) -> Confidence:
-        """delta at each time."""
-        return Confidence(self.time_scale(knowledge))
+        """delta at each time: the paper's 1 / (mu t), or T_1 / t where mu is not known."""
+        return Confidence(1.0 / knowledge.service_rate if self.knows_service_rate else self.first_time(knowledge))
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,11 @@ def test_killed_at_random_moments(jobs: str, tmp_path: Path) -> None:
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def wait_for(happened: Any, seconds: float = 60.0) -> None:
+def wait_for(happened: Any, seconds: float = 120.0, process: subprocess.Popen[str] | None = None) -> None:
+    """Until something has happened; that the process which should do it has ended is told with what it said."""
     until = time.monotonic() + seconds
     while not happened():
+        assert process is None or process.poll() is None, process.communicate()[1]
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.01)
 
@@ -86,8 +88,8 @@ def test_killed_with_trials_in_flight_its_workers_end_too(tmp_path: Path) -> Non
     scenario = scenario_file(tmp_path, horizon="30000.0", replications="8")
     command = [*PROGRAM, "run", str(scenario), "--jobs", "2", "--log", "--out"]
     out = tmp_path / "killed"
-    process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(lambda: len(trial_files(out)) >= 1)
+    process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: len(trial_files(out)) >= 1, process=process)
     workers = psutil.Process(process.pid).children()
     process.kill()
     process.wait()
@@ -106,7 +108,7 @@ def test_a_killed_worker_is_told_and_the_same_command_goes_on(whole: tuple[Path,
     scenario = scenario_file(tmp_path, horizon="50000.0", replications="10")
     command = [*PROGRAM, "run", str(scenario), "--jobs", "2", "--out", str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: len(trial_files(tmp_path / "out")) >= 1)
+    wait_for(lambda: len(trial_files(tmp_path / "out")) >= 1, process=process)
     psutil.Process(process.pid).children()[0].kill()
     _, told = process.communicate()
     if process.returncode != 0:  # unless all trials were done by then
@@ -122,7 +124,7 @@ def test_stopped_by_ctrl_c_in_the_middle_of_a_log(tmp_path: Path) -> None:
     command = [*PROGRAM, "run", str(scenario), "--jobs", "1", "--log", "--out"]
     out = tmp_path / "stopped"
     process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")))
+    wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")), process=process)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
     assert process.returncode == 130

@@ -26,7 +26,7 @@ NEW = {
 }
 VARIANTS = [
     qu.UcrlAcExact(),
-    qu.UcrlAcExact(interval="anytime", review_ratio=1.3),
+    qu.UcrlAcExact(interval="anytime", share_set="weissman", review_ratio=1.3),
     qu.UcrlAcClasswise(),
     qu.UcrlAcClasswise(interval="anytime"),
     qu.UcrlAcClasswise(service_rate="unknown"),
@@ -104,7 +104,7 @@ def test_with_nothing_known_whatever_pays_by_itself_is_admitted(name: str) -> No
     queue = random_queue(np.random.default_rng(3))
     plan = NEW[name]().begin(Knowledge.of(queue), np.random.default_rng(0)).first()
     assert np.array_equal(plan.policy.admits, queue.rewards >= 0)
-    assert plan.until == 1 / queue.service_rate
+    assert plan.until == 1 / queue.max_service_rate
 
 
 def test_with_bounds_the_first_plan_is_the_papers() -> None:
@@ -180,7 +180,7 @@ def test_optimism_is_not_below_the_truth_when_it_is_inside(queue: qu.Queue, seed
     knowledge = Knowledge.of(queue)
     best = qu.solve(queue).gain
     horizon = services / queue.service_rate
-    for controller in (qu.UcrlAcExact(), qu.UcrlAcClasswise()):
+    for controller in (qu.UcrlAcExact(), qu.UcrlAcExact(share_set="weissman"), qu.UcrlAcClasswise()):
         for _, plan in drive(controller, knowledge, lambda time: queue.arrival_rates, horizon, random)[1:]:
             solution = qu.solve(plan.request.model)
             if plan.belief.contains(queue.arrival_rates):
@@ -204,7 +204,7 @@ def test_coverage_at_the_episode_ends(controller: qu.Controller) -> None:
             outside[now] = outside.get(now, 0) + (not belief.contains(queue.arrival_rates))
     share = 2 if isinstance(controller, qu.UcrlAcExact) else 1
     for now, missed in outside.items():
-        promised = share / (1 + queue.service_rate * now)
+        promised = share * min(0.5, 1 / (queue.service_rate * now))
         assert missed / count <= promised + 3 * math.sqrt(promised / count)
     assert sum(outside.values()) > 0 or controller.interval == "anytime"
 
@@ -233,7 +233,7 @@ def test_coverage_in_runs(name: str) -> None:
             if episode.truth_inside:
                 assert gains[episode.start] >= best.gain - 1e-9
     for start, missed in outside.items():
-        promised = (2 if name == "ucrl-ac-exact" else 1) / (1 + queue.service_rate * start)
+        promised = (2 if name == "ucrl-ac-exact" else 1) * min(0.5, 1 / (queue.service_rate * start))
         assert missed / count <= promised + 3 * math.sqrt(promised / count)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma, kstest, poisson
 from synthetic import tally
 
-from queueing_ucrl.learning.confidence import ConfidenceSet
+from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.estimators import (
     ClasswiseLimits,
@@ -29,6 +29,7 @@ from queueing_ucrl.learning.estimators import (
     exact_interval,
     log_mixture,
     upper_limit,
+    weissman_radius,
 )
 from queueing_ucrl.learning.planning import PosteriorDraw
 
@@ -235,10 +236,24 @@ def test_nothing_arrived_leaves_all_shares_open() -> None:
     assert plausible.contains(np.array([0.1, 0.1, 0.1]))
 
 
+@given(st.integers(0, 10**6), st.integers(1, 20), deltas)
+def test_weissmans_radius_is_never_above_the_papers(count: int, classes: int, delta: float) -> None:
+    assert weissman_radius(count, classes, delta) <= share_radius(count, classes, delta)
+
+
+def test_weissmans_ball_covers_as_promised() -> None:
+    """20,000 multinomial samples; two classes, where the l1 distance has the fewest ways to be large, and five."""
+    random, delta, count, samples = np.random.default_rng(4), 0.1, 50, 20_000
+    for p in ([0.5, 0.5], [0.1, 0.9], [0.2] * 5):
+        distance = np.abs(random.multinomial(count, p, samples) / count - p).sum(axis=1)
+        assert np.mean(distance > weissman_radius(count, len(p), delta)) <= delta
+
+
 def test_each_class_has_its_limit_at_its_share_of_delta() -> None:
     confidence = Confidence(2.0)
     belief = ClasswiseLimits(3, confidence).update(tally(10.0, 10.0, [0, 4, 90]), 10.0)
-    assert belief.delta == confidence(10.0) == 1 / 6
+    assert belief.delta == confidence(10.0) == 0.2
+    assert confidence(1.0) == 0.5
     assert belief.limits.tolist() == [upper_limit(n, 10.0, belief.delta / 3) for n in (0, 4, 90)]
     assert belief.contains(belief.limits)
     assert not belief.contains(belief.limits * [1, 1.01, 1])

@@ -62,7 +62,7 @@ def test_reviews_are_a_twentieth_of_the_memory_apart(memory: float) -> None:
     gaps = np.diff(times)
     assert gaps.max() == pytest.approx(memory / 20)
     assert gaps[times[:-1] > 15 * memory / 20] == pytest.approx(memory / 20)
-    assert times[0] == pytest.approx(min(1 / 0.3, memory / 20))
+    assert times[0] == pytest.approx(1 / 1.5)
 
 
 def test_the_period_can_be_chosen() -> None:
