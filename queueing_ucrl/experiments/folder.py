@@ -13,12 +13,17 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from queueing_ucrl.errors import FolderError
 from queueing_ucrl.experiments.files import write_atomically
 from queueing_ucrl.experiments.trial import Trial, TrialResult
 from queueing_ucrl.simulation.event_log import is_whole
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
 
@@ -41,14 +46,33 @@ def identity_key(identity: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
+def _lock(path: Path) -> IO[bytes] | None:
+    """Keep other processes out of the folder for as long as the file is open; the system lets go when we die.
+
+    A lock of the process, which worker processes do not inherit; None where the system knows no such locks.
+    """
+    if fcntl is None:
+        return None
+    file = (path / ".lock").open("ab")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise FolderError(
+            f"{path}: another run is using this folder; wait for it, or name another with --out"
+        ) from None
+    return file
+
+
 class StudyFolder:
-    """A folder for one study."""
+    """A folder for one study; only one process at a time writes to it."""
 
     def __init__(self, path: Path, identity: dict[str, Any], facts: dict[str, Any]) -> None:
         self.path = path
         self.identity = json.loads(json.dumps(identity))
         self.key = identity_key(self.identity)
         self._claim()
+        self._lock = _lock(path)
         self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
 
     def _claim(self) -> None:
@@ -60,7 +84,7 @@ class StudyFolder:
         if not self.path.is_dir():
             raise FolderError(f"{self.path}: is not a folder; name another with --out")
         if not manifest.exists():
-            if any(item.suffix != ".part" for item in self.path.iterdir()):
+            if any(item.suffix != ".part" and item.name != ".lock" for item in self.path.iterdir()):
                 raise FolderError(f"{self.path}: holds files of something else; name another folder with --out")
             return
         try:

@@ -21,6 +21,8 @@ from small_studies import contents, scenario_file
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
+from queueing_ucrl.errors import FolderError
+from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.trial import TrialResult
 
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
@@ -326,3 +328,22 @@ def test_a_folder_that_a_killed_run_had_only_begun_is_used(whole: tuple[Path, Pa
     (out / "manifest.json.part").write_text('{"iden', encoding="utf-8")
     assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
     assert contents(out) == contents(whole[1])
+
+
+def test_a_folder_in_use_by_another_run_is_refused(tmp_path):
+    """The other run holds the folder as long as it lives, and no longer."""
+    hold = (
+        "import sys, pathlib; from queueing_ucrl.experiments.folder import StudyFolder\n"
+        "folder = StudyFolder(pathlib.Path(sys.argv[1]), {'a': 1}, {})\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", hold, str(tmp_path / "out")]
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(FolderError, match="another run is using this folder"):
+            StudyFolder(tmp_path / "out", {"a": 1}, {})
+    finally:
+        other.kill()
+        other.wait()
+    StudyFolder(tmp_path / "out", {"a": 1}, {})

@@ -212,14 +212,14 @@ def test_discounted_time_tends_to_the_memory() -> None:
 def test_the_pooled_interval_is_cut_to_bounds_where_there_are_any() -> None:
     confidence = Confidence(1.0)
     free = PooledInterval(2, confidence, None)
-    cut = PooledInterval(2, confidence, (1.0, 4.0))
+    cut = PooledInterval(2, confidence, (1.0, 3.0))
     assert free.prior() is None
-    assert cut.prior().rate_interval == (1.0, 4.0)
+    assert cut.prior().rate_interval == (1.0, 3.0)
     few = tally(2.0, 2.0, [3, 2])
     low, high = exact_interval(5, 2.0, confidence(2.0))
     assert free.update(few, 2.0).rate_interval == (low, high)
-    assert 1.0 < low < 4.0 < high
-    assert cut.update(few, 2.0).rate_interval == (low, 4.0)
+    assert 1.0 < low < 3.0 < high
+    assert cut.update(few, 2.0).rate_interval == (low, 3.0)
 
 
 def test_an_interval_beyond_the_bounds_is_the_bound() -> None:
