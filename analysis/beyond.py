@@ -98,11 +98,11 @@ def paper_study(work: Work) -> Study:
 
 
 def random_study(work: Work) -> Study:
-    """The 60 random queues, with a fifth of the trajectories."""
+    """The 60 random queues, with a tenth of the trajectories."""
     points = tuple(
         Scenario(
             "Random queues", queue, Path("random"), (ucrl_ac(queue), *newcomers()), work.horizon,
-            max(2, work.replications // 5), work.seed, grid_points=201,
+            max(2, work.replications // 10), work.seed, grid_points=201,
             values={"queue": k, "m": len(queue.classes), "c": queue.servers, "S": queue.capacity,
                     "load": round(queue.load, 3)},
         )
