@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -337,3 +338,15 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
 def test_without_a_folder_named_it_goes_to_runs():
     assert reproduce.default_folder(1e6, 1).parent == Path("runs")
     assert len({reproduce.default_folder(h, s) for h in (1e5, 1e6) for s in (1, 2)}) == 4
+
+
+def test_the_page_names_experiments_and_figures_that_exist():
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    figures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(figures) >= 4
+    for figure in figures:
+        assert 0 < (ROOT / "docs" / figure).stat().st_size < 300_000, figure
+    commands = re.findall(r"^    queueing-ucrl reproduce ((?:[a-z]\S* )+)", text, re.MULTILINE)
+    assert commands
+    for names in commands:
+        reproduce.chosen_experiments(names.split())
