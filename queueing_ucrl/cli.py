@@ -183,6 +183,7 @@ Out = Annotated[
 
 RUN_NOTES = """\b
 The folder holds manifest.json, summary.json, regret.parquet, curves.parquet,
+differences.parquet (of several controllers to the first, on the same jobs),
 episodes.parquet, regret.png, and each trial's result. The same command run
 again goes on where it stopped; a folder of another study is never touched.
 

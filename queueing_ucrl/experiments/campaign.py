@@ -142,6 +142,10 @@ def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None
     curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)
     folder.write_table("regret.parquet", curves)
     folder.write_table("curves.parquet", study.curves())
+    if len({cell.name for cell in study.cells}) > 1:
+        first = study.cells[0].name
+        differences = [study.differences(first, kind).assign(account=kind) for kind in KINDS]
+        folder.write_table("differences.parquet", pd.concat(differences, ignore_index=True))
     folder.write_table("episodes.parquet", study.episodes())
     for k, point in enumerate(scenario.points or (scenario,)):
         name = "regret.png" if not scenario.points else f"regret-{k:04d}.png"

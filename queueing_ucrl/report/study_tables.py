@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from queueing_ucrl.experiments.regret import KINDS
-from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.tables import plain_table
 
 Spread = dict[str, float | None]
@@ -42,6 +42,27 @@ def print_study(console: Console, title: str, study: Study) -> None:
             console.print(Text("\n" + ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold"))
         drifts = any(cell.queue.drifts for cell in study.cells if cell.values == values)
         _print_group(console, group, drifts=drifts)
+        _print_differences(console, study, values)
+
+
+def _print_differences(console: Console, study: Study, values: dict[str, Any]) -> None:
+    """Controllers against the first one, on the same jobs: far sharper than the regrets themselves."""
+    cells = [k for k, cell in enumerate(study.cells) if cell.values == values]
+    first = study.cells[cells[0]].name
+    if len(cells) < 2 or len(study.results[cells[0]]) < 2:
+        return
+    heading = f"regret less that of {first}"
+    console.print()
+    table = plain_table(heading, "gap", "expected", "realised", text=(heading,))
+    for k in cells[1:]:
+        entries = []
+        for kind in ("gap", "expected", "realised"):
+            sample = study.samples(k, kind)[:, -1:] - study.samples(cells[0], kind)[:, -1:]
+            mean, low, high = interval(sample)
+            entries.append(_with_interval({"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}))
+        table.add_row(Text(study.cells[k].name), *entries)
+    console.print(table)
+    console.print("replication by replication on the same jobs", style="dim")
 
 
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
