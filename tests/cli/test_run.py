@@ -117,9 +117,10 @@ def test_the_table_tells_all_that_was_promised(scenario, tmp_path):
 
 
 def test_the_folder_holds_what_help_says(scenario, tmp_path):
-    run(scenario(), "--out", tmp_path / "out")
+    two = TEXT.replace("[controller]", '[[controller]]\nname = "oracle"\n[[controller]]', 1)
+    run(scenario(two), "--out", tmp_path / "out")
     told = set(re.findall(r"[a-z]+\.(?:json|parquet|png)", run("--help").stdout))
-    assert told == {path.name for path in (tmp_path / "out").iterdir() if path.is_file()}
+    assert told == {path.name for path in (tmp_path / "out").iterdir() if path.is_file()} - {".lock"}
     assert len(list((tmp_path / "out" / "trials").rglob("*.parquet"))) == 3
     manifest = strict_json((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["title"] == "A small one"
