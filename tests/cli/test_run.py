@@ -121,10 +121,10 @@ def test_the_folder_holds_what_help_says(scenario, tmp_path):
     run(scenario(two), "--out", tmp_path / "out")
     told = set(re.findall(r"[a-z]+\.(?:json|parquet|png)", run("--help").stdout))
     assert told == {path.name for path in (tmp_path / "out").iterdir() if path.is_file()} - {".lock"}
-    assert len(list((tmp_path / "out" / "trials").rglob("*.parquet"))) == 3
+    assert len(list((tmp_path / "out" / "trials").rglob("*.parquet"))) == 6
     manifest = strict_json((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["title"] == "A small one"
-    assert manifest["replications"] == 3
+    assert manifest["replications"] == 6
     assert manifest["engines"]["ucrl-ac"]["engine"] == "compiled"
     assert manifest["identity"]["seed"] == 4
     assert manifest["identity"]["version"] == qu.__version__
