@@ -124,7 +124,7 @@ def test_the_folder_holds_what_help_says(scenario, tmp_path):
     assert len(list((tmp_path / "out" / "trials").rglob("*.parquet"))) == 6
     manifest = strict_json((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["title"] == "A small one"
-    assert manifest["replications"] == 6
+    assert manifest["replications"] == 3
     assert manifest["engines"]["ucrl-ac"]["engine"] == "compiled"
     assert manifest["identity"]["seed"] == 4
     assert manifest["identity"]["version"] == qu.__version__
