@@ -341,7 +341,7 @@ def test_a_folder_in_use_by_another_run_is_refused(tmp_path):
     other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(FolderError, match="another run is using it"):
+        with pytest.raises(FolderError, match="another run is using this folder"):
             StudyFolder(tmp_path / "out", {"a": 1}, {})
     finally:
         other.kill()
