@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.linalg import expm
@@ -110,6 +110,7 @@ class Drift:
         return earned / self.period
 
 
+@lru_cache(maxsize=64)  # every replication of a study asks for the same queue's
 def best_stationary(queue: Queue, horizon: float | None = None) -> tuple[Policy, float]:
     """The best trunk reservation policy of a drifting queue, and its gain: by climbing from several starts.
 
