@@ -1,21 +1,221 @@
-"""One way to compile a numeric function: cached on disk, IEEE arithmetic as written.
+"""One way to compile a numeric function: IEEE arithmetic as written, the machine code kept on disk.
 
 No `fastmath`: sums keep their order, so the same input gives the same bits on every run.
 Division follows IEEE 754 (x / 0 = inf) as in numpy, instead of raising.
+
+Machine code is kept in a folder named after the build: a digest of all of the package's sources, of the versions of
+Python, numba, llvmlite and numpy, and of the processor. A compiled function contains those it calls and the constants
+of the files it imports, so it is as old as the oldest of them: a change anywhere gives another folder, and nothing
+stale is ever run. numba's own cache knows the date of one file alone.
+
+What cannot be read, written or trusted is compiled again: a cache is never a reason to fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import hashlib
+import os
+import pickle
+import platform
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+# Intel's vector library, where it is installed, has an exp and a log of its own with other last bits
+os.environ.setdefault("NUMBA_DISABLE_INTEL_SVML", "1")
+
+import llvmlite
+import llvmlite.binding
 import numba
+import numpy as np
+from numba.core import config
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+PACKAGE = Path(__file__).resolve().parent
+FOLDER = "machine-code-"  # and the build's digest
+SUFFIX = ".code"
+BUILDS_KEPT = 8  # the most recently used stay, whatever their age
+UNUSED_FOR = 24 * 3600.0  # seconds after which the others may go
+_CHECK = hashlib.sha256().digest_size  # bytes at the head of a file that vouch for the rest
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` with numba at its first call; keep the machine code in numba's cache."""
-    options: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+    """Compile `function` with numba at its first call; machine code of the package's own functions is kept on disk."""
+    dispatcher = numba.njit(error_model="numpy", nogil=True)(function)
+    own = function.__module__.startswith(f"{__package__}.") and not getattr(function, "__closure__", None)
+    if own and dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
+        dispatcher._cache = _MachineCode(function)
+    return dispatcher
+
+
+def has_cache(module: str = "") -> bool:
+    """Whether machine code of this build (of functions of `module`, if given) is on disk and need not be compiled."""
+    for folder in _folders():
+        with contextlib.suppress(OSError), os.scandir(folder) as files:
+            if any(file.name.startswith(module) and file.name.endswith(SUFFIX) for file in files):
+                return True
+    return False
+
+
+class _MachineCode:
+    """The machine code of one function on disk, a file for each signature: what numba's dispatcher asks of a cache.
+
+    A file is written beside its place and moved there, so that two processes may compile at once, and starts with the
+    SHA-256 digest of the rest, so that one that was cut or damaged is not run.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+
+    @property
+    def cache_path(self) -> str | None:
+        return next((str(folder) for folder in _folders()), None)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """The function compiled for `signature`, or None."""
+        target_context.refresh()
+        # whatever is wrong with a file, compiling anew is right
+        with contextlib.suppress(Exception):
+            name = self._file(signature, target_context.codegen())
+            for folder in _folders() if name else ():
+                try:
+                    content = (folder / name).read_bytes()
+                except OSError:
+                    continue
+                if hashlib.sha256(content[_CHECK:]).digest() == content[:_CHECK]:
+                    of, reduced = pickle.loads(content[_CHECK:])
+                    if of == signature:
+                        _mark_used(folder)
+                        return CompileResult._rebuild(target_context, *reduced)
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep the function compiled for `signature`, in the first folder that takes it, if any does."""
+        with contextlib.suppress(Exception):
+            name = self._file(signature, result.codegen)
+            if name and not result.library.has_dynamic_globals and all(loop.can_cache for loop in result.lifted):
+                payload = dumps((signature, result._reduce()))
+                any(_write(folder, name, hashlib.sha256(payload).digest() + payload) for folder in _folders())
+
+    def _file(self, signature: Any, codegen: Any) -> str:
+        """The name of the file for `signature` on this processor, or "" for one that no other process can know."""
+        text = repr((str(signature), codegen.magic_tuple()))
+        return "" if " at 0x" in text else f"{self._name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
+
+    def enable(self) -> None: ...
+    def disable(self) -> None: ...
+    def flush(self) -> None: ...
+
+
+def _source_files() -> list[str]:
+    found = []
+    for folder, subfolders, names in os.walk(PACKAGE):
+        subfolders[:] = [name for name in subfolders if name != "__pycache__"]
+        found += [os.path.join(folder, name) for name in names if name.endswith(".py") and not name.startswith(".")]
+    return sorted(found)
+
+
+def _dates_of_sources() -> list[tuple[str, int, int]]:
+    return [(path, (stat := os.stat(path)).st_mtime_ns, stat.st_size) for path in _source_files()]
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    for path in _source_files():
+        content = Path(path).read_bytes()
+        digest.update(f"{os.path.relpath(path, PACKAGE)}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+class _Sources:
+    """The sources as they were when the package was imported: the dates for a quick look, the digest to be sure."""
+
+    def __init__(self) -> None:
+        try:
+            self.dates = _dates_of_sources()
+            self.digest = _digest_of_sources() if self.dates else ""
+        except OSError:  # inside an archive, say
+            self.dates, self.digest = [], ""
+
+    def are_as_imported(self) -> bool:
+        """Whether code compiled now has the sources that its folder is named after: not after an edit under way."""
+        if not self.digest:
+            return False
+        with contextlib.suppress(OSError):
+            dates = _dates_of_sources()
+            if dates != self.dates and _digest_of_sources() == self.digest:
+                self.dates = dates
+            return dates == self.dates
+        return False
+
+
+_sources = _Sources()
+
+
+@cache
+def _build() -> str:
+    """The name of this build."""
+    processor = config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    features = config.CPU_FEATURES
+    if features is None:
+        features = llvmlite.binding.get_host_cpu_features().flatten()
+    settings = [getattr(config, name, None) for name in ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK")]
+    python = (platform.python_implementation(), platform.python_version(), platform.machine())
+    versions = (numba.__version__, llvmlite.__version__, np.__version__)
+    text = repr((_sources.digest, python, versions, processor, features, settings, config.USING_SVML))
+    return FOLDER + hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _roots() -> Iterator[Path]:
+    """Where builds may be kept, the best place first: numba's own setting, beside the sources, the user's cache."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / PACKAGE.name
+        return
+    yield PACKAGE / "__pycache__"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    if user.is_absolute():
+        yield user / PACKAGE.name
+
+
+def _folders() -> list[Path]:
+    return [root / _build() for root in _roots()] if _sources.are_as_imported() else []
+
+
+def _write(folder: Path, name: str, content: bytes) -> bool:
+    """Write a file whole or not at all; whether it was written."""
+    part = folder / f"{name}.{uuid.uuid4().hex}.part"
     try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that numba may write to: compile in every process instead
-        return numba.njit(**options)(function)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            _remove_old_builds(folder)
+        try:
+            part.write_bytes(content)
+            part.replace(folder / name)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError:  # no permission, no space
+        return False
+    return True
+
+
+@cache
+def _mark_used(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+
+
+def _remove_old_builds(new: Path) -> None:
+    """Remove the builds beside `new` that nobody has used for long. A process that still runs one compiles again."""
+    used = []
+    for folder in new.parent.glob(FOLDER + "*"):
+        with contextlib.suppress(OSError):
+            used.append((folder.stat().st_mtime, folder))
+    for when, folder in sorted(used, reverse=True)[BUILDS_KEPT:]:
+        if when < time.time() - UNUSED_FOR:
+            shutil.rmtree(folder, ignore_errors=True)

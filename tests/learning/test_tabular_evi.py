@@ -116,10 +116,22 @@ def test_says_so_when_it_cannot_converge() -> None:
 
 
 def test_says_so_when_rounding_is_in_the_way() -> None:
-    random = np.random.default_rng(5)
-    laws = random.dirichlet(np.ones(4), size=(4, 2))
-    with pytest.raises(SolverError, match="cannot reach"):
-        extended_value_iteration(points(laws), 1e3 * random.random((4, 2)), 1e-17)
+    """A change that is the same in all states to the last bit is a matter of luck: it is right, or the error comes.
+
+    On 20 states the error came for 20 of 20 seeds, so for nine processes in ten at least; none of 5: one in 10^4.
+    """
+    told = 0
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        laws = random.dirichlet(np.ones(20), size=(20, 2))
+        rewards = 1e3 * random.random((20, 2))
+        try:
+            found = extended_value_iteration(points(laws), rewards, 1e-17)
+        except SolverError as error:
+            told += "cannot reach" in str(error)
+        else:
+            assert found.gain == pytest.approx(extended_value_iteration(points(laws), rewards, 1e-6).gain, abs=1e-6)
+    assert told
 
 
 def test_an_epsilon_of_zero_is_refused() -> None:

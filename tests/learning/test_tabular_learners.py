@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Controller, Knowledge, TickTally
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
 from queueing_ucrl.learning.tabular.session import Experience, TabularSession
+from queueing_ucrl.learning.tabular.ucrl3 import WANDERING
 
 LEARNERS: list[type[Controller]] = [Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3]
 OPTIMISTIC: list[type[Controller]] = [Ucrl2, Ucrl2B, KlUcrl, Ucrl3]
@@ -152,21 +154,24 @@ def test_rewards_below_zero_are_named_and_survived(learner: type[Controller]) ->
 
 
 def test_ucrl3_ends_where_its_choice_of_supports_swings() -> None:
-    """On this path some plans would swing for ever; the supports then only grow, and a few sweeps more are enough."""
-    world = TickWorld(paper_queue(20, 0.4), Ucrl3(), 1)
-    session = world.session
-    assert isinstance(session, TabularSession)
-    sweeps = []
-    plan = session.best
+    """Some plans would swing for ever; from sweep WANDERING on the supports only grow, and a few sweeps are enough.
 
-    def noted(seen: Experience):  # type: ignore[no-untyped-def]
-        found = plan(seen)
-        sweeps.append(found.sweeps)
-        return found
+    Nine paths in ten have such a plan (36 of 40 seeds), so a right program fails here for one set of seeds in 10^12.
+    """
+    sweeps: list[int] = []
+    for seed in range(12):
+        world = TickWorld(paper_queue(6, 0.4), Ucrl3(), seed)
+        session = world.session
+        assert isinstance(session, TabularSession)
 
-    session.best = noted  # type: ignore[method-assign]
-    world.run(60_000)
-    assert 1000 < max(sweeps) < 1100
+        def noted(seen: Experience, plan: Any = session.best):  # type: ignore[no-untyped-def]
+            found = plan(seen)
+            sweeps.append(found.sweeps)
+            return found
+
+        session.best = noted  # type: ignore[method-assign]
+        world.run(10_000)
+    assert WANDERING < max(sweeps) < WANDERING + 250  # what the paper's queues take where nothing swings
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=name)

@@ -109,11 +109,17 @@ def test_rewards_are_written_at_admission(run):
 
 
 def test_jobs_unfinished_at_the_horizon_are_reported(run):
+    """Stopped just after an arrival that found all servers busy, so that there are some of both kinds."""
+    arrivals = run.events[(run.events["event"] == "admit") & (run.events["in_system"] >= run.queue.servers)]
+    horizon = np.nextafter(arrivals["time"].iloc[-1], np.inf)
+    controller = CONTROLLERS[run.controller]
+    run = qu.simulate(run.queue, controller, horizon=horizon, seed=run.seed, engine=run.engine, log=True)
     table = jobs(run)
     left = table[table["depart"].isna()]
     told = run.unfinished.set_index("job")
     assert set(told.index) == set(left.index)
-    assert len(left) > 0
+    assert left["start"].isna().any()
+    assert left["start"].notna().any()
     np.testing.assert_array_equal(told["arrival"].sort_index(), left["admit"].sort_index())
     assert set(told.index[told["state"] == "waiting"]) == set(left.index[left["start"].isna()])
     since = left["start"].fillna(left["admit"])
