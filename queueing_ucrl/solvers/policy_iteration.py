@@ -1,88 +1,188 @@
-"""Policy iteration (Alg. 1) and its variant that admits ties (PI-B), O(mS) an iteration.
+r"""Policy iteration (Alg. 1) and its variant that ends with all ties admitted (PI-B), O(mS) an iteration.
 
-Improvement: admit class i in state s iff r_i(s) > g(s), reject iff r_i(s) < g(s). At equality Alg. 1 keeps what the
-policy did; PI-B admits, and ends with the bias-optimal policy, the one with the largest control levels.
-Equal means within TIE * max(|g(s)|, max_i |r_i(0)|): the evaluation is exact to about 1e-13 of that, and with no
-allowance a third of the instances with exact ties end wrong or cycle.
+Two phases. *Improvement*: admit class i in state s if r_i(s) > g(s), reject it if r_i(s) < g(s), and at equality keep
+what the policy did, until nothing changes. Each change is an improvement, so no policy comes back (Howard), and the
+end solves the optimality equation, whose solution g* is unique. *Ties*, in PI-B only: admit wherever r_i(s) = g*(s).
+That is done once and only ever adds, so it cannot return either; it gives the bias-optimal policy, the one with the
+largest control levels.
+
+Two numbers are equal if they differ by no more than
+
+    max( TIE * (|g(s)| + |r_i(s)|),  e(s) ),
+
+e(s) the rounding error that the evaluation may have left in g(s) (`evaluation_error`). The first is of the quantities
+compared. By Thm 5.1 g(s) <= rho / mu_max, and no more than mu_max jobs get in a unit of time: numbers taken for equal
+that are not, in however many states, cost at most 2 TIE of the gain. The second keeps rounding from deciding.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.birth_death import evaluate_chain, policy_rates
+from queueing_ucrl.model.birth_death import evaluate, evaluate_chain, policy_rates
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.shooting import shooting_table
 
 TIE = 1e-11
+ROUNDING = 8.0 * 2.0**-53  # of each term of an equation of the evaluation
+DOUBTFUL = 1000.0  # allowances: rewards this near to g are where the way to a policy may show in it
 PATIENCE = 10  # iterations; most queues need fewer
 SETTLED, CYCLED, IMPATIENT = range(3)
 
 
 @compiled
-def improve(admits, rewards, bias, scale, admit_ties, better):  # type: ignore[no-untyped-def]
-    """The improved table in `better`; whether it differs from `admits`. O(mS)."""
+def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type: ignore[no-untyped-def]
+    """Fill `error` with e(s), what rounding may have left in g(s): the evaluation's recursions, run on errors. O(S).
+
+    The equation of state s is rounded by ROUNDING of its terms, |R(s)| + |rho| + Lambda(s) |g(s)| + mu(s) |g(s-1)|, the
+    gain by ROUNDING of E|R|; Lambda(s) e(s) = rounding(s) + mu(s) e(s-1) below the median, and likewise above it.
+    Where that is too large for a double TIE of g(s) is taken.
+    """
+    states = bias.size
+    size = 0.0
+    for s in range(states):
+        size += law[s] * abs(reward_rate[s])
+    shared = size + abs(gain)
+    below = 0.0
+    median = 0
+    for s in range(states + 1):
+        below += law[s]
+        if below > 0.5:
+            median = s
+            break
+    e = 0.0
+    flow = 0.0
+    for s in range(median):
+        g = abs(bias[s])
+        e = (ROUNDING * (shared + abs(reward_rate[s]) + birth[s] * g + flow) + death[s] * e) * (1.0 / birth[s])
+        if not e < np.inf:
+            e = TIE * g
+        error[s] = e
+        flow = death[s + 1] * g
+    e = 0.0
+    flow = 0.0
+    for s in range(states, median, -1):
+        g = abs(bias[s - 1])
+        e = (ROUNDING * (shared + abs(reward_rate[s]) + flow + death[s] * g) + birth[s] * e) * (1.0 / death[s])
+        if not e < np.inf:
+            e = TIE * g
+        error[s - 1] = e
+        flow = birth[s - 1] * g
+
+
+@compiled
+def improve(admits, rewards, bias, error, better):  # type: ignore[no-untyped-def]
+    """The improved table in `better`, ties kept; whether it differs from `admits`. O(mS)."""
     states, classes = admits.shape
     changed = False
     for s in range(states):
         g = bias[s]
-        allowance = TIE * max(abs(g), scale)
+        if np.isinf(g):
+            for i in range(classes):
+                better[s, i] = g < 0.0
+                changed |= better[s, i] != admits[s, i]
+            continue
         for i in range(classes):
             r = rewards[s, i]
-            if np.isinf(g):
-                choice = g < 0.0
-            elif r >= g + allowance:
-                choice = True
-            elif r >= g - allowance:
-                choice = True if admit_ties else admits[s, i]
-            else:
-                choice = False
+            allowance = TIE * (abs(g) + abs(r))
+            if error[s] > allowance:
+                allowance = error[s]
+            choice = (r > g + allowance) | (admits[s, i] & (r >= g - allowance))
             better[s, i] = choice
-            if choice != admits[s, i]:
-                changed = True
+            changed |= choice != admits[s, i]
     return changed
 
 
 @compiled
-def iterate(admits, arrival_rates, rewards, service_rates, scale, admit_ties, patience):  # type: ignore[no-untyped-def]
-    """Alternate evaluation and improvement; (gain, law, bias, iterations, why it ended).
+def admit_ties(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
+    """Admit wherever r_i(s) >= g(s) within the allowance; (whether any was added, whether any is near a tie). O(mS)."""
+    states, classes = admits.shape
+    added = False
+    doubtful = False
+    for s in range(states):
+        g = bias[s]
+        if np.isinf(g):
+            continue
+        for i in range(classes):
+            r = rewards[s, i]
+            allowance = TIE * (abs(g) + abs(r))
+            if error[s] > allowance:
+                allowance = error[s]
+            doubtful |= abs(r - g) <= DOUBTFUL * allowance
+            tied = (r >= g - allowance) & (not admits[s, i])
+            added |= tied
+            admits[s, i] |= tied
+    return added, doubtful
 
-    A cycle is found by Brent's method: the table is kept at iterations 1, 2, 4, 8, .. and compared with each later
-    one, so that any cycle ends the search whatever its length, with no cap on honest work.
+
+@compiled
+def _equal(table, other):  # type: ignore[no-untyped-def]
+    for s in range(table.shape[0]):
+        for i in range(table.shape[1]):
+            if table[s, i] != other[s, i]:
+                return False
+    return True
+
+
+@compiled
+def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: ignore[no-untyped-def]
+    """Alternate evaluation and improvement of `admits`; (gain, law, bias, error, iterations, why it ended).
+
+    With a `patience` it may end unsettled after so many iterations, and e(s) is found at the end only: most models need
+    it nowhere else. With 0 it ends settled, and e(s) is used in each iteration.
+    No policy comes back but by rounding. Brent's method finds that: the table is kept at iterations 1, 2, 4, 8, .. and
+    compared with each later one, so that any cycle ends the search whatever its length, with no cap on honest work.
+    The tables of a cycle are then gone through once more, and the one of the largest gain is left.
     """
     states, classes = admits.shape
     birth = np.empty(states + 1)
     reward_rate = np.empty(states + 1)
-    law = np.empty(states + 1)
     exponents = np.empty(states + 1, dtype=np.int64)
-    bias = np.empty(states)
     better = np.empty((states, classes), dtype=np.bool_)
     landmark = admits.copy()
+    best = admits
+    best_gain = -np.inf
+    cycled = False
+    why = SETTLED
     next_landmark = 1
     iterations = 0
+    law = np.empty(states + 1)
+    bias = np.empty(states)
+    error = np.zeros(states)
     while True:
         policy_rates(admits, arrival_rates, rewards, birth, reward_rate)
         gain = evaluate_chain(birth, service_rates, reward_rate, law, exponents, bias)
         iterations += 1
-        if not improve(admits, rewards, bias, scale, admit_ties, better):
-            return gain, law, bias, iterations, SETTLED
-        same = True
-        for s in range(states):
-            for i in range(classes):
-                admits[s, i] = better[s, i]
-                same = same and better[s, i] == landmark[s, i]
-        if same:
-            return gain, law, bias, iterations, CYCLED
+        if why == CYCLED:
+            break
+        if patience == 0:
+            evaluation_error(birth, service_rates, reward_rate, gain, law, bias, error)
+        if cycled and gain > best_gain:
+            best_gain = gain
+            best = admits.copy()
+        if not improve(admits, rewards, bias, error, better):
+            break
         if iterations == patience:
-            return gain, law, bias, iterations, IMPATIENT
-        if iterations == next_landmark:
+            why = IMPATIENT
+            break
+        admits[:] = better
+        same = _equal(admits, landmark)
+        if same and cycled:
+            admits[:] = best
+            why = CYCLED
+        elif same:
+            cycled = True
+        elif iterations >= next_landmark and not cycled:
             landmark[:] = admits
             next_landmark *= 2
+    evaluation_error(birth, service_rates, reward_rate, gain, law, bias, error)
+    return gain, law, bias, error, iterations, why
 
 
 def starting_table(model: AdmissionModel) -> npt.NDArray[np.bool_]:
@@ -91,24 +191,73 @@ def starting_table(model: AdmissionModel) -> npt.NDArray[np.bool_]:
     return (model.rewards > 0) & faster[:, None]
 
 
-def policy_iteration(
-    model: AdmissionModel, start: Policy | None, *, admit_ties: bool
-) -> tuple[Policy, float, FloatArray, FloatArray, int]:
-    """(policy, gain, stationary law, relative bias, iterations).
+def _improved(
+    model: AdmissionModel, admits: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], float, FloatArray, FloatArray, FloatArray, int]:
+    """The first phase from a table: (table, gain, law, bias, error, iterations).
 
     With many servers and more jobs than they can serve, the control levels creep towards their place, a few states an
     iteration. After PATIENCE iterations the search goes on from the table that shooting finds.
     """
-    admits = starting_table(model) if start is None else np.array(start.admits)
-    problem = (model.arrival_rates, model.rewards, model.service_rates, model.reward_scale, admit_ties)
-    gain, law, bias, iterations, why = iterate(admits, *problem, PATIENCE)
-    if why == IMPATIENT:
-        admits = shooting_table(model)
-        gain, law, bias, more, why = iterate(admits, *problem, np.iinfo(np.int64).max)
+    problem = (model.arrival_rates, model.rewards, model.service_rates)
+    gain, law, bias, error, iterations, why = iterate(admits, *problem, PATIENCE)
+    if why != SETTLED:
+        if why == IMPATIENT:
+            admits = shooting_table(model)
+        gain, law, bias, error, more, _ = iterate(admits, *problem, 0)
         iterations += more
-    if why == CYCLED:
-        raise SolverError(
-            "policy iteration came back to a policy it had left: two policies of this model differ by less than "
-            "double precision can tell"
-        )
-    return Policy._trusted(admits), gain, law, bias, int(iterations)
+    return admits, gain, law, bias, error, int(iterations)
+
+
+def with_ties(model: AdmissionModel, policy: Policy) -> Policy:
+    """The second phase alone: the policy, and wherever a class ties under it, that class admitted."""
+    states = model.capacity
+    birth, reward_rate = np.empty(states + 1), np.empty(states + 1)
+    policy_rates(policy.admits, model.arrival_rates, model.rewards, birth, reward_rate)
+    value, error, admits = evaluate(model, policy), np.empty(states), np.array(policy.admits)
+    evaluation_error(birth, model.service_rates, reward_rate, value.gain, value.stationary, value.relative_bias, error)
+    admit_ties(admits, model.rewards, value.relative_bias, error)
+    return Policy._trusted(admits)
+
+
+def _settled_order(model: AdmissionModel) -> list[int]:
+    """The classes in an order that does not depend on how they are listed: by rewards, then rates, the larger first."""
+
+    def compare(i: int, j: int) -> int:
+        for table in (model.rewards, model.arrival_rates):
+            different = np.flatnonzero(table[:, i] != table[:, j])
+            if different.size:
+                return 1 if table[different[0], i] < table[different[0], j] else -1
+        return 0
+
+    return sorted(range(model.class_count), key=functools.cmp_to_key(compare))
+
+
+def policy_iteration(
+    model: AdmissionModel, start: Policy | None, *, ties: bool
+) -> tuple[Policy, float, FloatArray, FloatArray, int]:
+    """(policy, gain, stationary law, relative bias, iterations); with `ties` both phases (PI-B), without the first.
+
+    Far from ties the answer is the same from every start and in every order of the classes. Near one the last bits
+    could tell, so there PI-B begins anew in a settled way: without the start, the classes in an order of their own.
+    """
+    admits = starting_table(model) if start is None else np.array(start.admits)
+    admits, gain, law, bias, error, iterations = _improved(model, admits)
+    if not ties:
+        return Policy._trusted(admits), gain, law, bias, iterations
+    added, doubtful = admit_ties(admits, model.rewards, bias, error)
+    if doubtful:
+        order = _settled_order(model)
+        if start is not None or order != sorted(order):
+            turned = AdmissionModel(model.arrival_rates[:, order], model.rewards[:, order], model.service_rates)
+            table, _, _, bias, error, more = _improved(turned, starting_table(turned))
+            admit_ties(table, turned.rewards, bias, error)
+            admits[:, order] = table
+            added = True
+            iterations += more
+    policy = Policy._trusted(admits)
+    if added:
+        value = evaluate(model, policy)
+        gain, law, bias = value.gain, value.stationary, value.relative_bias
+        iterations += 1
+    return policy, gain, law, bias, iterations

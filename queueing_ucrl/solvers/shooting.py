@@ -60,7 +60,8 @@ def _meet(rho, arrival_rates, rewards, service_rates, order, bias):  # type: ign
         bias[s] = g
         earned = 0.0
         for i in range(classes):
-            earned += arrival_rates[s, i] * max(rewards[s, i] - g, 0.0)
+            if arrival_rates[s, i] > 0.0:  # g may have fallen beyond a double, and 0 * inf is no number
+                earned += arrival_rates[s, i] * max(rewards[s, i] - g, 0.0)
         g = (rho - earned) / service_rates[s] if s > 0 else g
     if stuck:  # a closed state (rho is too small), or one where no class comes (too large)
         return -1.0 if following == np.inf else 1.0

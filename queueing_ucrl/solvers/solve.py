@@ -16,7 +16,7 @@ METHODS = {
     "pi-b": "policy iteration, ties admitted: the bias-optimal policy (recommended)",
     "pi": "policy iteration (Alg. 1)",
     "vi": "value iteration (Alg. 2), within epsilon of the best gain",
-    "vi-ae": "value iteration with action elimination: ends with a proved best policy",
+    "vi-ae": "value iteration with action elimination: proves a best policy as far as double precision goes",
     "lp": "linear program (HiGHS)",
     "trunk-search": "all trunk reservation policies, one by one (small queues)",
 }
@@ -41,7 +41,7 @@ def solve(
     if start is not None and start.admits.shape != model.rewards.shape:
         raise ValueError(f"start is a policy for {start.admits.shape}, the model is {model.rewards.shape}")
     if method in ("pi-b", "pi"):
-        policy, gain, law, bias, iterations = policy_iteration(model, start, admit_ties=method == "pi-b")
+        policy, gain, law, bias, iterations = policy_iteration(model, start, ties=method == "pi-b")
         return Solution(policy, gain, bias, law, method, iterations, perf_counter() - began)
     policy, iterations = _other(as_model(queue), method, start, epsilon, uniformization)
     value = evaluate(model, policy)

@@ -1,7 +1,8 @@
 """The best trunk reservation policy by trying all control levels: a check, and for teaching.
 
 Class i is admitted iff s < M_i. With rates that do not depend on the state such a policy is optimal among all
-(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues.
+(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues. The levels of the largest gain are
+then raised while their class ties, by the rule of PI-B.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.birth_death import stationary_weights
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
-from queueing_ucrl.solvers.policy_iteration import TIE
+from queueing_ucrl.solvers.policy_iteration import with_ties
 
 LARGEST_SEARCH = 2_000_000_000  # policies times the work of one: about 20 seconds
 
 
 @compiled
-def _search(arrival_rates, rewards, service_rates, scale):  # type: ignore[no-untyped-def]
-    """The levels of the largest gain; among equals (within TIE) the largest levels."""
+def _search(arrival_rates, rewards, service_rates):  # type: ignore[no-untyped-def]
+    """The levels of the largest gain, and how many were tried."""
     states, classes = arrival_rates.shape
     levels = np.zeros(classes, dtype=np.int64)
     best_levels = levels.copy()
@@ -43,9 +44,8 @@ def _search(arrival_rates, rewards, service_rates, scale):  # type: ignore[no-un
             gain += law[s] * reward_rate[s]
         gain /= total
         tried += 1
-        margin = TIE * max(abs(best), scale) if tried > 1 else 0.0
-        if gain > best + margin or (gain >= best - margin and levels.sum() > best_levels.sum()):
-            best = max(best, gain)
+        if gain > best:
+            best = gain
             best_levels[:] = levels
         i = 0
         while i < classes and levels[i] == states:
@@ -63,6 +63,6 @@ def trunk_search(model: AdmissionModel) -> tuple[Policy, int]:
         raise ValueError(
             f"trunk-search would try {count} policies of {model.capacity} states: too many, use pi-b for this queue"
         )
-    rate_scale = model.reward_scale * float(model.arrival_rates.sum(axis=1).max())
-    levels, tried = _search(model.arrival_rates, model.rewards, model.service_rates, rate_scale)
-    return Policy.trunk_reservation([int(level) for level in levels], model.capacity), tried
+    levels, tried = _search(model.arrival_rates, model.rewards, model.service_rates)
+    best = Policy.trunk_reservation([int(level) for level in levels], model.capacity)
+    return Policy.trunk_reservation(with_ties(model, best).control_levels, model.capacity), tried

@@ -10,7 +10,11 @@ Action elimination goes on until a best policy is proved. For a given rho the op
 rho = sum_i lambda_i(s) (r_i(s) - g(s))^+ + mu(s) g(s-1) can be solved for g upward from state 0 and downward from
 state S. Upward g(s) falls as rho grows, downward it rises, so the bounds on rho* bound g*(s) from both sides in both
 directions; class i is settled in s once r_i(s) lies outside these bounds (Puterman, 8.5.6, gives the idea; the
-birth-death chain makes the bounds this tight).
+birth-death chain makes the bounds this tight). Rewards so near to g* that rounding comes before the bounds are left to
+the two phases of PI-B, which also admit the ties.
+
+A sweep takes the chain 1/U further in time: where rates lie many decades apart it would take more sweeps than anybody
+can wait for. After MOST_WORK updates both say so.
 """
 
 from __future__ import annotations
@@ -25,10 +29,11 @@ from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.solvers.policy_iteration import TIE
+from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration
 from queueing_ucrl.solvers.shooting import inverse_gain
 
 SWEEP_WORK = 50_000_000  # state updates between two returns to Python, so that Ctrl-C is heard
+MOST_WORK = 2_000_000_000  # updates of a class in a state: about 20 seconds
 UNSETTLED, ADMIT, REJECT = 0, 1, 2
 
 
@@ -103,14 +108,14 @@ def _bounds_on_bias(low, high, arrival_rates, rewards, service_rates, order, low
 
 
 @compiled
-def _settle(rewards, lower, upper, scale, settled):  # type: ignore[no-untyped-def]
+def _settle(rewards, lower, upper, settled):  # type: ignore[no-untyped-def]
     """Settle the classes whose reward lies outside the bounds, and ties within TIE (admitted). How many are left."""
     states, classes = rewards.shape
     left = 0
     for s in range(states):
-        allowance = TIE * max(abs(lower[s]), scale)
         for i in range(classes):
             r = rewards[s, i]
+            allowance = TIE * (abs(lower[s]) + abs(r))
             if r >= upper[s]:
                 settled[s, i] = ADMIT
             elif r < lower[s] - allowance:
@@ -153,6 +158,16 @@ def _stalled(span: float, target: float, largest: float, uniformization: float) 
         )
 
 
+def _check_work(model: AdmissionModel, sweeps: int, span: float, uniformization: float) -> None:
+    if sweeps * model.rewards.size >= MOST_WORK:
+        rates = np.concatenate([model.service_rates[1:], model.arrival_rates.ravel()])
+        raise SolverError(
+            f"value iteration has not ended after {sweeps} sweeps: the gain is known to {span * uniformization:.3g} "
+            f"only. A sweep goes 1 / {uniformization:.3g} further in time, and the slowest of the rates is "
+            f"{rates[rates > 0].min():.3g}: use pi-b"
+        )
+
+
 def value_iteration(
     model: AdmissionModel, start: Policy | None, *, epsilon: float, uniformization: float | None
 ) -> tuple[Policy, int]:
@@ -172,12 +187,13 @@ def value_iteration(
         if highest - lowest < epsilon / rate:
             return _greedy(model, values), sweeps
         _stalled(highest - lowest, epsilon / rate, largest, rate)
+        _check_work(model, sweeps, highest - lowest, rate)
 
 
 def value_iteration_with_elimination(
     model: AdmissionModel, start: Policy | None, *, uniformization: float | None
 ) -> tuple[Policy, int]:
-    """A proved best policy (ties admitted), and the sweeps it took."""
+    """A best policy, proved as far as double precision goes, ties admitted, and the sweeps it took."""
     rate = _uniformization(model, uniformization)
     values = _first_values(model, start)
     settled = np.zeros(model.rewards.shape, dtype=np.int8)
@@ -196,9 +212,8 @@ def value_iteration_with_elimination(
             rate * (lowest - rounding), rate * (highest + rounding), model.arrival_rates, model.rewards,
             model.service_rates, order, lower, upper,
         )  # fmt: skip
-        if _settle(model.rewards, lower, upper, model.reward_scale, settled) == 0:
-            return Policy._trusted(settled == ADMIT), sweeps
-        if highest - lowest <= rounding:
-            raise SolverError(
-                "value iteration settled at the limit of double precision before every action was proved; use pi-b"
-            )
+        left = _settle(model.rewards, lower, upper, settled)
+        if left == 0 or highest - lowest <= rounding:
+            proved = np.where(settled == UNSETTLED, _greedy(model, values).admits, settled == ADMIT)
+            return policy_iteration(model, Policy(proved), ties=True)[0], sweeps
+        _check_work(model, sweeps, highest - lowest, rate)

@@ -9,7 +9,7 @@ from exact import RationalModel, all_policies, precise_value, rational_optimum, 
 from generators import optimistic_model, paper_queue, random_policy, random_queue, two_class_queue
 
 import queueing_ucrl as qu
-from queueing_ucrl.solvers.policy_iteration import policy_iteration
+from queueing_ucrl.solvers.policy_iteration import CYCLED, iterate
 from queueing_ucrl.solvers.solve import METHODS
 
 GAIN_CLAIM = 1e-8  # relative to max(1, gain)
@@ -210,15 +210,16 @@ def test_a_class_that_costs_more_than_it_pays_is_let_in_only_where_it_does_not_w
 # --- refusals --------------------------------------------------------------------------------------------------------
 
 
-def test_a_cycle_ends_with_an_error():
-    """On rates that are none (a negative death rate) improvement goes round in circles, and is told to stop."""
-
-    class Impossible:
-        arrival_rates, rewards = np.array([[2.0, 3.0]]), np.array([[4.0, 3.0]])
-        service_rates, reward_scale = np.array([0.0, -3.0]), 1.0
-
-    with pytest.raises(qu.SolverError, match="came back to a policy it had left"):
-        policy_iteration(Impossible(), qu.Policy([[1, 1]]), admit_ties=True)
+@pytest.mark.parametrize("patience", [0, 10])
+@pytest.mark.parametrize("start", [(0, 0), (1, 0), (1, 1)])
+def test_a_cycle_ends_with_its_best_policy(start, patience):
+    """On rates that are none (a negative death rate) improvement goes round in circles, of gains 0 and 4."""
+    rates, rewards, service = np.array([[1.0, 2.0]]), np.array([[2.0, 0.0]]), np.array([0.0, -2.0])
+    table = np.array([start], dtype=bool)
+    gain, _, bias, _, iterations, why = iterate(table, rates, rewards, service, patience)
+    assert (why, gain, table.tolist()) == (CYCLED, 4.0, [[True, False]])
+    assert bias.tolist() == [-2.0]
+    assert iterations < 10
 
 
 def test_an_unknown_method_is_refused():
