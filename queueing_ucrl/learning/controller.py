@@ -12,12 +12,16 @@ its table; such a controller says `decides_each_arrival = True` and runs in the 
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from numbers import Real
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.costs import HoldingCost
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
@@ -26,7 +30,7 @@ from queueing_ucrl.solvers.service import SolveRequest
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Knowledge(ReadOnlyArrays):
     """What the operator knows: everything about the queue but how often jobs come.
 
     For controllers that say `knows_service_rate = False` not how fast they are served either: service_rate and the two
@@ -130,8 +134,17 @@ class Plan:
     def __post_init__(self) -> None:
         if (self.policy is None) == (self.request is None):
             raise ValueError("a plan holds either a policy or a request to the solver, not both or neither")
-        if math.isnan(self.until):
-            raise ValueError("a plan's `until` must be a time, got nan")
+        if not isinstance(self.policy, Policy | None):
+            raise TypeError(f"a plan's policy must be a Policy, got {shown(self.policy)}")
+        if not isinstance(self.request, SolveRequest | None):
+            raise TypeError(f"a plan's request must be a SolveRequest, got {shown(self.request)}")
+        for name, what in (("until", "a time"), ("truncation", "a number that is not negative")):
+            value = cast(float, getattr(self, name))
+            if isinstance(value, bool) or not issubclass(type(value), Real):
+                raise TypeError(f"a plan's `{name}` must be {what}, got {shown(value)}")
+            if math.isnan(value) or (name == "truncation" and value < 0):
+                raise ValueError(f"a plan's `{name}` must be {what}, got {shown(value)}")
+            object.__setattr__(self, name, math.inf if value > sys.float_info.max else float(value))
 
 
 class Session(Protocol):

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.checks import read_only
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -133,7 +134,7 @@ class ErlangWaits:
     @cached_property
     def mean(self) -> FloatArray:
         """E[W] = k / nu."""
-        return np.arange(1, self.stages + 1) / self.rate
+        return read_only(np.arange(1, self.stages + 1) / self.rate)
 
     def _scaled(self, time: float) -> tuple[float, float]:
         """nu t as an unevaluated sum of two doubles: in a far tail one rounding of nu t shows."""
