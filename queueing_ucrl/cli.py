@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class _Program(TyperGroup):
     """All commands. What the parser has to say of a wrong argument repeats only as much of it as fits into a line."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, *args: Any, **extra: Any) -> Any:
+        standalone_mode = extra.pop("standalone_mode", True)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(*args, **{**extra, "standalone_mode": False})
         except Exception as error:
             if not standalone_mode or not hasattr(error, "show") or not hasattr(error, "message"):
                 raise
@@ -54,13 +55,15 @@ app = typer.Typer(
 )
 
 LONGEST_MESSAGE = 400  # characters of what is wrong with an argument
+LONGEST_LINE = 1000
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
 def _end(message: str, code: int) -> NoReturn:
-    typer.echo(printable(message), err=True)
+    lines = (shortened(line, LONGEST_LINE) for line in message.split("\n"))
+    typer.echo(printable("\n".join(lines)), err=True)
     raise typer.Exit(code)
 
 

@@ -12,16 +12,14 @@ its table; such a controller says `decides_each_arrival = True` and runs in the 
 from __future__ import annotations
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from queueing_ucrl.messages import shown
-from queueing_ucrl.model.checks import ReadOnlyArrays
+from queueing_ucrl.model.checks import ReadOnlyArrays, real
 from queueing_ucrl.model.costs import HoldingCost
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
@@ -138,13 +136,10 @@ class Plan:
             raise TypeError(f"a plan's policy must be a Policy, got {shown(self.policy)}")
         if not isinstance(self.request, SolveRequest | None):
             raise TypeError(f"a plan's request must be a SolveRequest, got {shown(self.request)}")
-        for name, what in (("until", "a time"), ("truncation", "a number that is not negative")):
-            value = cast(float, getattr(self, name))
-            if isinstance(value, bool) or not issubclass(type(value), Real):
-                raise TypeError(f"a plan's `{name}` must be {what}, got {shown(value)}")
-            if math.isnan(value) or (name == "truncation" and value < 0):
-                raise ValueError(f"a plan's `{name}` must be {what}, got {shown(value)}")
-            object.__setattr__(self, name, math.inf if value > sys.float_info.max else float(value))
+        object.__setattr__(self, "until", real(self.until, "a plan's `until`", "a time"))
+        object.__setattr__(self, "truncation", real(self.truncation, "a plan's `truncation`"))
+        if self.truncation < 0:
+            raise ValueError(f"a plan's `truncation` must be a number that is not negative, got {self.truncation}")
 
 
 class Session(Protocol):

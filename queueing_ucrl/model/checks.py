@@ -19,14 +19,26 @@ from queueing_ucrl.messages import is_one_line, shown
 LONGEST_NAME = 40  # characters
 
 
-def number(value: object, name: str, wanted: str = "a finite number") -> float:
-    """A finite real number of any kind (int, float, Fraction, numpy's), as a float."""
+def _as_float(value: object, name: str, wanted: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {_given(value)}")
+        raise TypeError(f"{name} must be {wanted}, got {_given(value)}")
     try:
-        result = float(value)
+        return float(value)
     except OverflowError:
-        result = math.inf
+        return math.inf if cast(int, value) > 0 else -math.inf
+
+
+def real(value: object, name: str, wanted: str = "a number") -> float:
+    """A real number of any kind (int, float, Fraction, numpy's), as a float: infinite beyond its range, never nan."""
+    result = _as_float(value, name, wanted)
+    if math.isnan(result):
+        raise ValueError(f"{name} must be {wanted}, got {_given(value)}")
+    return result
+
+
+def number(value: object, name: str, wanted: str = "a finite number") -> float:
+    """A finite number."""
+    result = _as_float(value, name, "a number")
     if not math.isfinite(result):
         raise ValueError(f"{name} must be {wanted}, got {_given(value)}")
     return result

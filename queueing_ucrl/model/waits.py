@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.checks import read_only
+from queueing_ucrl.model.checks import ReadOnlyArrays, read_only
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -119,7 +119,7 @@ def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignor
 
 
 @dataclass(frozen=True)
-class ErlangWaits:
+class ErlangWaits(ReadOnlyArrays):
     """Waits of jobs that find k = 1 .. stages departures ahead of them, at c servers of rate mu each."""
 
     servers: int
