@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +17,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
+from queueing_ucrl.messages import printable, shortened, shown_path
 from queueing_ucrl.reproduce import EXPERIMENTS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+
+class _Program(TyperGroup):
+    """All commands. What the parser has to say of a wrong argument repeats only as much of it as fits into a line."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        standalone_mode = extra.pop("standalone_mode", True)
+        try:
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except Exception as error:
+            if not standalone_mode or not hasattr(error, "show") or not hasattr(error, "message"):
+                raise
+            error.message = printable(shortened(str(error.message), LONGEST_MESSAGE))
+            error.show()
+            code = getattr(error, "exit_code", 2)
+        if standalone_mode:
+            sys.exit(code if isinstance(code, int) else 0)
+        return code
+
+
 app = typer.Typer(
+    cls=_Program,
     name="queueing-ucrl",
     help="Learn to control a queue: who gets in when several classes of jobs compete for servers.",
     no_args_is_help=True,
@@ -31,12 +54,16 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+LONGEST_MESSAGE = 400  # characters of what is wrong with an argument
+LONGEST_LINE = 1000
+
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file (TOML).", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
 def _end(message: str, code: int) -> NoReturn:
-    typer.echo(message, err=True)
+    lines = (shortened(line, LONGEST_LINE) for line in message.split("\n"))
+    typer.echo(printable("\n".join(lines)), err=True)
     raise typer.Exit(code)
 
 
@@ -56,7 +83,7 @@ def _mistakes_told() -> Iterator[None]:
     except OSError as error:
         if error.filename is None:  # the terminal or pipe that we print to
             raise
-        _end(f"{error.filename}: cannot be written ({error.strerror})", 1)
+        _end(f"{shown_path(os.fsdecode(error.filename))}: cannot be written ({error.strerror})", 1)
 
 
 @contextmanager
@@ -153,7 +180,7 @@ def solve(
         from queueing_ucrl.solvers.solve import solve as find_best
 
         if method not in METHODS:
-            _end(f"--method {method}: must be one of {', '.join(METHODS)}", 2)
+            _end(f"--method {shortened(method)}: must be one of {', '.join(METHODS)}", 2)
         if not 0 < epsilon < math.inf:
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
         loaded = load_scenario(scenario)
@@ -256,7 +283,7 @@ def compare(
     """Set several controllers side by side on the same jobs."""
     names = [name.strip() for name in controllers.split(",") if name.strip()]
     if len(set(names)) != len(names) or not names:
-        _end(f"--controllers {controllers}: must be different names, separated by commas", 2)
+        _end(f"--controllers {shortened(controllers)}: must be different names, separated by commas", 2)
     settings = {"horizon": horizon, "replications": replications, "seed": seed, "engine": engine}
     _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
 
@@ -269,9 +296,9 @@ def _check_settings(settings: dict[str, Any], jobs: int | None) -> None:
         ("replications", settings["replications"], 1), ("seed", settings["seed"], 0), ("jobs", jobs, 1),
     ):  # fmt: skip
         if value is not None and value < least:
-            _end(f"--{name} {value}: must be at least {least}", 2)
+            _end(f"--{name} {shortened(str(value))}: must be at least {least}", 2)
     if engine is not None and engine not in ("auto", "simpy", "compiled"):
-        _end(f"--engine {engine}: must be auto, simpy or compiled", 2)
+        _end(f"--engine {shortened(engine)}: must be auto, simpy or compiled", 2)
 
 
 def _study(
@@ -366,7 +393,7 @@ def reproduce(
 
         chosen = chosen_experiments(names)
         if scale not in SCALES:
-            _end(f"--scale {scale}: must be {' or '.join(SCALES)}", 2)
+            _end(f"--scale {shortened(scale)}: must be {' or '.join(SCALES)}", 2)
         if horizon is not None and horizon < SHORTEST:
             _end(f"--horizon {horizon:g}: must be at least {SHORTEST:g}", 2)
         experiments = {name: load_experiment(name) for name in chosen}
@@ -402,10 +429,14 @@ def scenarios(
         from queueing_ucrl.errors import ScenarioError
         from queueing_ucrl.scenario import load_scenario
 
-        if not folder.is_dir():
-            _end(f"{folder}: no such folder; name one that holds scenario files", 2)
+        try:
+            files = sorted(Path(entry.path) for entry in os.scandir(folder) if entry.name.endswith(".toml"))
+        except (FileNotFoundError, NotADirectoryError):
+            _end(f"{shown_path(folder)}: no such folder; name one that holds scenario files", 2)
+        except OSError as error:
+            _end(f"{shown_path(folder)}: cannot be read ({error.strerror})", 2)
         rows, broken = [], []
-        for path in sorted(folder.glob("*.toml")):
+        for path in files:
             try:
                 queue = (loaded := load_scenario(path)).queue
             except ScenarioError as error:
@@ -424,7 +455,7 @@ def scenarios(
         if broken:
             _end("\n".join(broken), 2)
         if not rows:
-            typer.echo(f"{folder}: no scenario files (*.toml)", err=True)
+            typer.echo(f"{shown_path(folder)}: no scenario files (*.toml)", err=True)
 
 
 def _print_scenarios(rows: list[dict[str, Any]]) -> None:
@@ -436,7 +467,7 @@ def _print_scenarios(rows: list[dict[str, Any]]) -> None:
     table.columns[0].min_width = min(40, max(len(Path(row["file"]).name) for row in rows))
     for row in rows:
         table.add_row(
-            Text(Path(row["file"]).name), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
+            Text(printable(Path(row["file"]).name)), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
             f"{row['load']:.3g}", Text(row["title"]),
         )  # fmt: skip
     _console().print(table)

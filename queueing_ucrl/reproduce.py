@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl._version import __version__
+from queueing_ucrl.messages import shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +187,7 @@ def chosen_experiments(names: Sequence[str]) -> list[str]:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"{name}: no such experiment{hint} There is {', '.join(known)}")
+            raise ValueError(f"{shortened(name)}: no such experiment{hint} There is {', '.join(known)}")
     return list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
 
 

@@ -6,6 +6,9 @@ All mistakes of a file are told at once, each with its place, the value found an
 from __future__ import annotations
 
 import math
+import os
+import re
+import stat
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,14 +20,18 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from queueing_ucrl.errors import ScenarioError
+from queueing_ucrl.messages import SHOWN_VALUE, is_one_line, printable, shortened, shown, shown_path
+from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady, Steps
 from queueing_ucrl.model.queue import LARGEST_TABLE, JobClass, Queue
 from queueing_ucrl.sweep import sweep_points
 
 LARGEST_FILE = 1_000_000  # bytes
-SHOWN_VALUE = 60  # characters of a wrong value that are repeated to its author
-SHOWN_MISTAKES = 50
+DEEPEST = 40  # tables in tables; a scenario needs four
+SHOWN_MISTAKES = 20
+MOST_MISTAKES = 1000  # after so many no more are looked for
+LONGEST_MESSAGE = 600  # characters
 RECOMMENDED = "certainty-equivalent"  # where a file names no controller
 
 Place = tuple[int | str, ...]  # ("class", 1, "holding_cost", "linear", "rate"), as pydantic gives it
@@ -33,7 +40,7 @@ Mistake = tuple[Place, str]
 
 def _one_line(text: str) -> str:
     """What is printed to a terminal must not steer it, nor break a table."""
-    if not text.isprintable() or text != text.strip():
+    if not is_one_line(text):
         raise ValueError("must be one line of printable characters, with no space around it")
     return text
 
@@ -41,7 +48,7 @@ def _one_line(text: str) -> str:
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=LARGEST_TABLE)]
-Name = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_one_line)]
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_one_line)]
 Title = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
 Point = Annotated[list[NotNegative], Field(min_length=2, max_length=2)]
 
@@ -211,37 +218,108 @@ class Scenario:
     def controller(self) -> Any:
         """The first controller."""
         if not self.controllers:
-            raise ScenarioError(f"{self.path}: names no controller; add a table [controller]")
+            raise _refusal(self.path, "names no controller; add a table [controller]")
         return self.controllers[0].controller
+
+
+def _refusal(path: Path, message: str) -> ScenarioError:
+    return ScenarioError(printable(f"{shown_path(path)}: {message}"))
+
+
+def _content(path: Path) -> bytes:
+    """The first LARGEST_FILE + 1 bytes of a regular file; a pipe or a device, which may never end, is not read."""
+    try:
+        # without O_NONBLOCK the opening of a pipe would wait for somebody to write to it
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _refusal(path, "is not a file but a pipe or a device; write the scenario to a file (TOML)")
+            return file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        near = _nearest(path.name, [p.name for p in path.parent.glob("*.toml")])
+        hint = f"; did you mean {shown_path(path.parent / near)}?" if near else ""
+        raise _refusal(path, "no such file" + hint) from None
+    except IsADirectoryError:
+        raise _refusal(path, "is a folder; name a scenario file (TOML) in it") from None
+    except OSError as error:
+        raise _refusal(path, f"cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        if isinstance(error, ScenarioError):
+            raise
+        raise _refusal(path, f"is no name of a file ({error})") from None  # a null character
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     """The file's tables and its text; any way in which it is not a TOML file is one `ScenarioError`."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        near = _nearest(path.name, [p.name for p in path.parent.glob("*.toml")])
-        raise ScenarioError(
-            f"{path}: no such file" + (f"; did you mean {path.parent / near}?" if near else "")
-        ) from None
-    except IsADirectoryError:
-        raise ScenarioError(f"{path}: is a folder; name a scenario file (TOML) in it") from None
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read ({error.strerror})") from None
+    content = _content(path)
     if len(content) > LARGEST_FILE:
-        raise ScenarioError(f"{path}: larger than {LARGEST_FILE // 1_000_000} MB, too large for a scenario file")
+        raise _refusal(path, f"larger than {LARGEST_FILE // 1_000_000} MB, too large for a scenario file")
     try:
         text = content.decode("utf-8-sig")
-        return tomllib.loads(text), text
+        if _longest_key(text) > DEEPEST:
+            raise RecursionError
+        tables = tomllib.loads(text)
+        _check_depth(tables)
+        return tables, text
     except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: byte {error.start} is not UTF-8; a scenario is a TOML text file") from None
+        raise _refusal(path, f"byte {error.start} is not UTF-8; a scenario is a TOML text file") from None
     except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path}: not valid TOML: {error}") from None
+        raise _refusal(path, f"not valid TOML: {shortened(str(error), 3 * SHOWN_VALUE)}") from None
     except RecursionError:
-        raise ScenarioError(f"{path}: not valid TOML: nested too deeply") from None
+        raise _refusal(path, f"tables are nested too deeply, at most {DEEPEST} in one another") from None
     except ValueError:  # Python reads no decimal number of more than 4300 digits
-        raise ScenarioError(f"{path}: not valid TOML: a number has thousands of digits") from None
+        raise _refusal(path, "not valid TOML: a number has thousands of digits") from None
+
+
+_TOKEN = re.compile(
+    r"""(?P<skip>\#[^\n]*|[^\#"'.A-Za-z0-9_-]+) | (?P<quotes>\"{3}|'{3}) | (?P<dot>\.)
+    | (?P<part>[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*') | (?P<other>.)""",
+    re.VERBOSE,
+)
+_END_OF_TEXT = {
+    '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*+"{3,5}', re.DOTALL),
+    "'''": re.compile(r"(?:[^']|'(?!''))*+'{3,5}"),
+}
+
+
+def _longest_key(text: str) -> int:
+    """The parts of the longest dotted key, `a.b.c`: `tomllib` takes memory by their square. O(length of the text).
+
+    What stands in comments and in texts of several lines does not count; of a text that does not end, nothing after it.
+    """
+    longest, parts, at = 0, 0, 0
+    dotted = False  # the last token was a dot
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        assert token is not None
+        at = token.end()
+        if token.lastgroup == "quotes":
+            end = _END_OF_TEXT[token.group()].match(text, at)
+            if end is None:
+                return longest
+            at, parts = end.end(), 0
+        elif token.lastgroup == "part":
+            parts = parts + 1 if dotted else 1
+            longest = max(longest, parts)
+        elif token.lastgroup != "dot":
+            parts = parts if token.group().strip(" \t") == "" else 0
+        dotted = token.lastgroup == "dot" or (dotted and token.group().strip(" \t") == "")
+    return longest
+
+
+def _check_depth(tables: dict[str, Any]) -> None:
+    """A RecursionError if tables and lists are more than DEEPEST in one another; without going down by recursion."""
+    level: list[Any] = [tables]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return
+    raise RecursionError
 
 
 def _nearest(word: str, known: list[str]) -> str:
@@ -275,21 +353,8 @@ def _path_of_keys(place: Place) -> str:
             words += f"[{part + 1}]"
         elif not (k > 0 and part in _KINDS.get(str(place[k - 1]), ())):
             key = part if part.replace("_", "").replace("-", "").isalnum() else repr(part)
-            words += f".{_shortened(key)}" if words else _shortened(key)
-    return words or "the file"
-
-
-def _shortened(words: str) -> str:
-    return words if len(words) <= SHOWN_VALUE else words[:SHOWN_VALUE] + " ..."
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    try:
-        return _shortened(repr(value) if isinstance(value, str) else str(value))
-    except (ValueError, RecursionError):  # a number of thousands of digits, tables in tables in tables
-        return "(too large to show)"
+            words += f".{shortened(key)}" if words else shortened(key)
+    return shortened(words, 3 * SHOWN_VALUE) or "the file"
 
 
 def _unknown(place: Place) -> str:
@@ -345,7 +410,7 @@ def _unreadable(error: ValidationError) -> Iterator[Mistake]:
         elif kind == "value_error" and isinstance(value, dict):  # numbers that do not fit together
             yield place, f"{keys}: {_remedy(item)}"
         else:
-            yield place, f"{keys} = {_shown(value)} {_remedy(item)}"
+            yield place, f"{keys} = {shown(value)} {_remedy(item)}"
 
 
 def _same_names(tables: dict[str, Any]) -> Iterator[Mistake]:
@@ -355,7 +420,7 @@ def _same_names(tables: dict[str, Any]) -> Iterator[Mistake]:
     for k, table in enumerate(classes if isinstance(classes, list) else []):
         name = table.get("name") if isinstance(table, dict) else None
         if isinstance(name, str) and seen.setdefault(name, k) < k:
-            message = f"class[{k + 1}].name = {_shown(name)} is also the name of class[{seen[name] + 1}]"
+            message = f"class[{k + 1}].name = {shown(name)} is also the name of class[{seen[name] + 1}]"
             yield ("class", k, "name"), f"{message}; names must differ"
 
 
@@ -363,9 +428,10 @@ def _told(path: Path, text: str, mistakes: list[Mistake]) -> Iterator[str]:
     """A line each, with the file and, where it can be told, the line; of a hopeless file only the first."""
     for place, message in mistakes[:SHOWN_MISTAKES]:
         line = _line(text, place)
-        yield f"{path}:{line}: {message}" if line else f"{path}: {message}"
+        where = f"{shown_path(path)}:{line}" if line else shown_path(path)
+        yield printable(f"{where}: {shortened(message, LONGEST_MESSAGE)}").replace("\n", "\\n")
     if len(mistakes) > SHOWN_MISTAKES:
-        yield f"{path}: and {len(mistakes) - SHOWN_MISTAKES} more mistakes"
+        yield f"{shown_path(path)}: and {len(mistakes) - SHOWN_MISTAKES} more mistakes"
 
 
 def _queue(file: _File) -> Queue:
@@ -411,7 +477,7 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
             if not controllers:
                 controllers = (ControllerChoice(RECOMMENDED, {}, make_controller(RECOMMENDED)),)
             run = file.run.model_dump()
-            return Scenario(file.title or path.stem, _queue(file), path, controllers, **run), []
+            return Scenario(file.title or printable(path.stem), _queue(file), path, controllers, **run), []
     except ValidationError as error:
         mistakes = [*_unreadable(error), *mistakes]
     except (ValueError, OverflowError) as error:
@@ -424,18 +490,27 @@ def load_scenario(path: str | Path) -> Scenario:
     path = Path(path)
     tables, text = read_toml(path)
     scenario, mistakes = _scenario(path, tables)
-    points = []
+    points: list[Scenario] = []
+    entries = 0  # of the points' tables
     if scenario is not None:
         for values, changed, wrong in sweep_points(tables):
+            if len(mistakes) > MOST_MISTAKES:
+                break
             point, found = (None, []) if wrong else _scenario(path, changed)
             mistakes += wrong
             mistakes += [((), f"with {_words(values)}: {message}") for _, message in found]
             if point is not None:
                 points.append(replace(point, values=values))
+                entries += point.queue.capacity * len(point.queue.classes)
+                if entries > LARGEST_TABLE:
+                    mistakes.append(
+                        (("sweep",), f"sweep: capacity x classes, over all points, must be at most {LARGEST_TABLE}")
+                    )
+                    break
     if scenario is None or mistakes:
         raise ScenarioError("\n".join(_told(path, text, mistakes)))
     return replace(scenario, points=tuple(points))
 
 
 def _words(values: dict[str, Any]) -> str:
-    return ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())
+    return shortened(", ".join(f"{shortened(key)} = {shown(value)}" for key, value in values.items()), 3 * SHOWN_VALUE)

@@ -73,6 +73,10 @@ def study_cells(scenario: Scenario) -> list[Cell]:
 def _try_to_begin(cell: Cell, scenario: Scenario) -> None:
     """Let the controller say now, before anything is written, that it cannot work on its queue."""
     controller = cell.controller
+    try:
+        cell.queue.check_horizon(cell.horizon)
+    except ValueError as error:
+        raise ScenarioError(f"{scenario.path}: {error}") from None
     truth, ticks = getattr(controller, "knows_truth", False), getattr(controller, "sees_ticks", False)
     try:
         controller.begin(Knowledge.of(cell.queue, truth=truth, ticks=ticks), np.random.default_rng(0))

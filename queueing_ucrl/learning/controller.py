@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import ReadOnlyArrays, real
 from queueing_ucrl.model.costs import HoldingCost
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
@@ -26,7 +28,7 @@ from queueing_ucrl.solvers.service import SolveRequest
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class Knowledge(ReadOnlyArrays):
     """What the operator knows: everything about the queue but how often jobs come.
 
     For controllers that say `knows_service_rate = False` not how fast they are served either: service_rate and the two
@@ -130,8 +132,14 @@ class Plan:
     def __post_init__(self) -> None:
         if (self.policy is None) == (self.request is None):
             raise ValueError("a plan holds either a policy or a request to the solver, not both or neither")
-        if math.isnan(self.until):
-            raise ValueError("a plan's `until` must be a time, got nan")
+        if not isinstance(self.policy, Policy | None):
+            raise TypeError(f"a plan's policy must be a Policy, got {shown(self.policy)}")
+        if not isinstance(self.request, SolveRequest | None):
+            raise TypeError(f"a plan's request must be a SolveRequest, got {shown(self.request)}")
+        object.__setattr__(self, "until", real(self.until, "a plan's `until`", "a time"))
+        object.__setattr__(self, "truncation", real(self.truncation, "a plan's `truncation`"))
+        if self.truncation < 0:
+            raise ValueError(f"a plan's `truncation` must be a number that is not negative, got {self.truncation}")
 
 
 class Session(Protocol):

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from queueing_ucrl.learning.controller import Controller
 from queueing_ucrl.learning.direct import CertaintyEquivalent, Thompson
@@ -30,7 +31,9 @@ from queueing_ucrl.learning.fixed import (
 from queueing_ucrl.learning.optimistic import UcrlAcClasswise, UcrlAcExact
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc
+from queueing_ucrl.messages import shown
 
+LARGEST = sys.float_info.max
 GROUP = "queueing_ucrl.controllers"
 _CLASSES: tuple[type[Controller], ...] = (
     UcrlAc, UcrlAcExact, UcrlAcClasswise, Thompson, CertaintyEquivalent, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3, Oracle,
@@ -55,14 +58,18 @@ def _controller_class(name: str) -> Any:
                 raise ValueError(f"controller {name!r} cannot be loaded from {point.value}: {error}") from error
     near = difflib.get_close_matches(name, controller_names(), n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    raise ValueError(f"no controller is called {name!r}{hint} Known: {', '.join(controller_names())}")
+    raise ValueError(f"no controller is called {shown(name)}{hint} Known: {', '.join(controller_names())}")
 
 
 def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
     """What is wrong with options that came from a file: (key, message) pairs, the message to follow the key."""
     kind = _controller_class(name)
     if not is_dataclass(kind):
-        return []
+        return [
+            (key, f" = {shown(value)} must be a text, true or false, a finite number, or a list of these")
+            for key, value in options.items()
+            if not _plain(value)
+        ]
     known = {f.name: f for f in fields(kind)}
     types = get_type_hints(kind)
     wrong = []
@@ -72,12 +79,23 @@ def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
             hint = f"did you mean {near[0]}?" if near else f"{name} knows {', '.join(known) or 'no options'}"
             wrong.append((key, f" is not a known option; {hint}"))
             continue
-        try:  # as JSON: a list may be a tuple, but a text is no number
-            TypeAdapter(types[key]).validate_json(json.dumps(value, default=str), strict=True)
-        except ValidationError:
-            wrong.append((key, f" = {value!r} must be {_words(types[key])}"))
+        try:  # as JSON: a list may be a tuple, but a text is no number, a date no text, and no number is infinite
+            right = _plain(value) and _plain(TypeAdapter(types[key]).validate_json(json.dumps(value), strict=True))
+        except ValueError:
+            right = False
+        if not right:
+            wrong.append((key, f" = {shown(value)} must be {_words(types[key])}"))
     missing = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     return wrong + [(key, f" is missing; {name} needs it") for key in missing if key not in options]
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value can stand in a study's manifest: texts, doubles, true or false, and lists of these."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, value))
+    if isinstance(value, dict):
+        return all(map(_plain, value.values()))
+    return value is None or isinstance(value, str) or (isinstance(value, (int, float)) and abs(value) <= LARGEST)
 
 
 def _words(kind: Any) -> str:
@@ -101,7 +119,7 @@ def make_controller(name: str, options: dict[str, Any] | None = None) -> Any:
         for key in options:
             if key not in known:
                 raise ValueError(
-                    f"controller {name!r} has no option {key!r}; it has {', '.join(known) or 'no options'}"
+                    f"controller {name!r} has no option {shown(key)}; it has {', '.join(known) or 'no options'}"
                 )
     try:
         return kind(**options)

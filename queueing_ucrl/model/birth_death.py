@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel, Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -27,7 +28,7 @@ _TINY = 2.0**-500
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(ReadOnlyArrays):
     """The worth of a policy in a model."""
 
     gain: float  # rho, reward per unit of time

@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import listed, number
 from queueing_ucrl.model.waits import ErlangWaits, FloatArray
 
 
@@ -29,13 +32,13 @@ class HoldingCost(ABC):
         """E[C(W)] for W ~ Erlang(k, c mu), k = 1 .. stages."""
 
 
-def _check(kind: str, value: float, name: str, *, positive: bool = False) -> None:
+def _checked(kind: str, value: object, name: str, *, positive: bool = False) -> float:
     """A finite number that is not negative (or is positive), or an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{kind} cost: {name} must be a number, got {value!r}")
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        wanted = "a positive number" if positive else "a number that is not negative"
-        raise ValueError(f"{kind} cost: {name} must be {wanted}, got {value}")
+    wanted = "a positive number" if positive else "a number that is not negative"
+    result = number(value, f"{kind} cost: {name}", wanted)
+    if result < 0 or (positive and result == 0):
+        raise ValueError(f"{kind} cost: {name} must be {wanted}, got {shown(value)}")
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Linear(HoldingCost):
     rate: float
 
     def __post_init__(self) -> None:
-        _check("linear", self.rate, "rate")
+        object.__setattr__(self, "rate", _checked("linear", self.rate, "rate"))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.rate * np.asarray(wait, dtype=float)
@@ -73,8 +76,8 @@ class Power(HoldingCost):
     exponent: float
 
     def __post_init__(self) -> None:
-        _check("power", self.coefficient, "coefficient")
-        _check("power", self.exponent, "exponent", positive=True)
+        object.__setattr__(self, "coefficient", _checked("power", self.coefficient, "coefficient"))
+        object.__setattr__(self, "exponent", _checked("power", self.exponent, "exponent", positive=True))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.coefficient * np.asarray(wait, dtype=float) ** self.exponent
@@ -91,8 +94,8 @@ class Saturating(HoldingCost):
     rate: float
 
     def __post_init__(self) -> None:
-        _check("saturating", self.ceiling, "ceiling")
-        _check("saturating", self.rate, "rate", positive=True)
+        object.__setattr__(self, "ceiling", _checked("saturating", self.ceiling, "ceiling"))
+        object.__setattr__(self, "rate", _checked("saturating", self.rate, "rate", positive=True))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return -self.ceiling * np.expm1(-self.rate * np.asarray(wait, dtype=float))
@@ -109,8 +112,8 @@ class Deadline(HoldingCost):
     due: float
 
     def __post_init__(self) -> None:
-        _check("deadline", self.penalty, "penalty")
-        _check("deadline", self.due, "due")
+        object.__setattr__(self, "penalty", _checked("deadline", self.penalty, "penalty"))
+        object.__setattr__(self, "due", _checked("deadline", self.due, "due"))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.penalty * (np.asarray(wait, dtype=float) > self.due).astype(float)
@@ -129,20 +132,27 @@ class PiecewiseLinear(HoldingCost):
     points: Sequence[tuple[float, float]]
 
     def __post_init__(self) -> None:
-        points = tuple((float(t), float(cost)) for t, cost in self.points)
+        points = tuple(self._pair(point) for point in listed(self.points, "piecewise-linear cost: points"))
         if points and points[0] != (0.0, 0.0):
             points = ((0.0, 0.0), *points)
         if len(points) < 2:
             raise ValueError("piecewise-linear cost: points must hold a (wait, cost) pair with a positive wait")
-        for t, cost in points:
-            _check("piecewise-linear", t, "a point's wait")
-            _check("piecewise-linear", cost, "a point's cost")
         for (t0, c0), (t1, c1) in pairwise(points):
             if not t1 > t0:
                 raise ValueError(f"piecewise-linear cost: waits must increase from 0, got {t1} after {t0}")
             if c1 < c0:
                 raise ValueError(f"piecewise-linear cost: costs must not decrease, got {c1} after {c0}")
         object.__setattr__(self, "points", points)
+
+    @staticmethod
+    def _pair(point: object) -> tuple[float, float]:
+        try:
+            t, cost = cast(Any, point)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"piecewise-linear cost: a point must be a (wait, cost) pair, got {shown(point)}"
+            ) from None
+        return _checked("piecewise-linear", t, "a point's wait"), _checked("piecewise-linear", cost, "a point's cost")
 
     @property
     def slopes(self) -> tuple[float, ...]:
@@ -175,9 +185,11 @@ class Custom(HoldingCost):
     breaks: tuple[float, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "breaks", tuple(float(b) for b in self.breaks))
-        for b in self.breaks:
-            _check("custom", b, "a break")
+        if not callable(self.function):
+            raise TypeError(f"custom cost: function must be a function of the wait, got {shown(self.function)}")
+        object.__setattr__(
+            self, "breaks", tuple(_checked("custom", b, "a break") for b in listed(self.breaks, "custom cost: breaks"))
+        )
         if float(self.function(0.0)) != 0.0:
             raise ValueError(f"custom cost: C(0) must be 0, got {self.function(0.0)}")
 

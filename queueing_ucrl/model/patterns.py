@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.checks import listed, number
 from queueing_ucrl.model.waits import FloatArray
 
 STEADY, STEPS, SINUSOID = range(3)
@@ -91,8 +92,16 @@ class Steps(ArrivalPattern):
     period: float = math.inf
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times", tuple(float(t) for t in self.times))
-        object.__setattr__(self, "factors", tuple(float(f) for f in self.factors))
+        object.__setattr__(
+            self, "times", tuple(number(t, "steps need numbers: a time") for t in listed(self.times, "steps: times"))
+        )
+        object.__setattr__(
+            self,
+            "factors",
+            tuple(number(f, "steps need numbers: a factor") for f in listed(self.factors, "steps: factors")),
+        )
+        if self.period != math.inf:
+            object.__setattr__(self, "period", number(self.period, "steps need numbers: period"))
         if len(self.factors) != len(self.times) + 1:
             raise ValueError(
                 f"steps need one factor more than times, got {len(self.factors)} factors and {len(self.times)} times"
@@ -127,12 +136,12 @@ class Sinusoid(ArrivalPattern):
     phase: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("amplitude", "period", "phase"):
+            object.__setattr__(self, name, number(getattr(self, name), f"a sinusoid's {name}"))
         if not 0 <= self.amplitude <= 1:
             raise ValueError(f"a sinusoid's amplitude must be between 0 and 1, got {self.amplitude}")
-        if not 0 < self.period < math.inf:
+        if not self.period > 0:
             raise ValueError(f"a sinusoid's period must be a positive number, got {self.period}")
-        if not math.isfinite(self.phase):
-            raise ValueError(f"a sinusoid's phase must be a finite number, got {self.phase}")
 
     @property
     def code(self) -> tuple[int, FloatArray]:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 
 
 @dataclass(frozen=True)
-class Performance:
+class Performance(ReadOnlyArrays):
     """Long-run measures; by class where an array. Arrivals see the stationary law (PASTA)."""
 
     gain: float  # reward per unit of time

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import listed, whole
+
 BoolArray = npt.NDArray[np.bool_]
 
 PICTURE_WIDTH = 60
@@ -18,9 +21,12 @@ class Policy:
     """A stationary deterministic policy: admits[s, i] for s = 0 .. S - 1 and classes i = 0 .. m - 1."""
 
     def __init__(self, admits: npt.ArrayLike) -> None:
-        table = np.array(admits, order="C")
+        try:
+            table = np.array(admits, order="C")
+        except ValueError:
+            raise ValueError("admits must be a table: its rows have different lengths") from None
         if table.dtype != np.bool_:
-            if not np.isin(table, (0, 1)).all():
+            if table.dtype.kind not in "iuf" or not np.isin(table, (0, 1)).all():
                 raise ValueError("admits must hold true and false (or 1 and 0)")
             table = table.astype(np.bool_)
         if table.ndim != 2 or 0 in table.shape:
@@ -39,15 +45,17 @@ class Policy:
     @classmethod
     def trunk_reservation(cls, levels: Sequence[int], capacity: int) -> Policy:
         """Class i is admitted iff s < levels[i]."""
-        for level in levels:
+        capacity = whole(capacity, "capacity")
+        checked = [whole(level, "a control level", least=None) for level in listed(levels, "levels")]
+        for level in checked:
             if not 0 <= level <= capacity:
-                raise ValueError(f"control levels must lie between 0 and the capacity {capacity}, got {level}")
-        return cls(np.arange(capacity)[:, None] < np.asarray(levels)[None, :])
+                raise ValueError(f"control levels must lie between 0 and the capacity {capacity}, got {shown(level)}")
+        return cls(np.arange(capacity)[:, None] < np.array(checked, dtype=np.int64)[None, :])
 
     @classmethod
     def admit_all(cls, capacity: int, classes: int) -> Policy:
         """Everybody gets in while there is room."""
-        return cls(np.ones((capacity, classes), dtype=np.bool_))
+        return cls(np.ones((whole(capacity, "capacity"), whole(classes, "classes")), dtype=np.bool_))
 
     @property
     def capacity(self) -> int:

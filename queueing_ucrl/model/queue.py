@@ -7,15 +7,26 @@ mu(s) = min(s, c) mu, r_i(s) = R_i - E[C_i(W(s))], with W(s) = 0 for s < c and E
 from __future__ import annotations
 
 import math
-import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, SupportsIndex, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.messages import shortened, shown
+from queueing_ucrl.model.checks import (
+    ReadOnlyArrays,
+    listed,
+    not_negative,
+    one_line,
+    positive,
+    read_only,
+    table_of_numbers,
+    whole,
+)
 from queueing_ucrl.model.costs import Custom, Free, HoldingCost
 from queueing_ucrl.model.patterns import ArrivalPattern, Steady
 from queueing_ucrl.model.waits import ErlangWaits, FloatArray
@@ -26,22 +37,8 @@ LARGEST_TABLE = 10**7  # entries of a state-by-class table
 RATE_RANGE = 1e100  # largest over smallest positive rate; beyond it products of ratios leave double precision
 
 
-def _whole(value: object, name: str) -> int:
-    try:
-        number = operator.index(cast(SupportsIndex, value))
-    except TypeError:
-        number = -1
-    if isinstance(value, bool) or number < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return number
-
-
-def _positive(value: object, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return float(value)
+SLOWEST, FASTEST = 1e-150, 1e150  # rates whose squares, and the squares of the times between events, are doubles
+LONGEST_RUN = 1e13  # arrivals: at ten million a second, more than ten days
 
 
 @dataclass(frozen=True)
@@ -55,21 +52,31 @@ class JobClass:
     pattern: ArrivalPattern = field(default_factory=Steady)  # how the arrival rate changes in time
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"a class's name must be a text that is not empty, got {self.name!r}")
-        object.__setattr__(self, "arrival_rate", _positive(self.arrival_rate, f"class {self.name!r}: arrival_rate"))
-        if isinstance(self.reward, bool) or not math.isfinite(self.reward) or self.reward < 0:
-            raise ValueError(f"class {self.name!r}: reward must be a finite number of at least 0, got {self.reward!r}")
-        object.__setattr__(self, "reward", float(self.reward))
+        object.__setattr__(self, "name", one_line(self.name, "a class's name"))
+        words = f"class {self.name!r}:"
+        object.__setattr__(self, "arrival_rate", positive(self.arrival_rate, f"{words} arrival_rate"))
+        object.__setattr__(self, "reward", not_negative(self.reward, f"{words} reward"))
         if not isinstance(self.holding_cost, HoldingCost):
-            if not callable(self.holding_cost):
-                raise ValueError(f"class {self.name!r}: holding_cost must be a cost such as Linear(0.1) or a function")
+            if not callable(self.holding_cost) or isinstance(self.holding_cost, type):
+                raise ValueError(f"{words} holding_cost must be a cost such as Linear(0.1) or a function")
             function = cast(Callable[[float], float], self.holding_cost)
             object.__setattr__(self, "holding_cost", Custom(function))
+        if not isinstance(self.pattern, ArrivalPattern):
+            raise ValueError(f"{words} pattern must be an arrival pattern such as Sinusoid(0.5, 24.0)")
+        for rate, which in ((self.arrival_rate, ""), (self.peak_rate, " times the pattern's largest factor")):
+            if not SLOWEST <= rate <= FASTEST:
+                raise ValueError(
+                    f"{words} arrival_rate{which} must lie between {SLOWEST:g} and {FASTEST:g}, got {rate:g}"
+                )
+
+    @property
+    def peak_rate(self) -> float:
+        """The largest arrival rate over time: of the candidates for jobs that are made."""
+        return self.arrival_rate * self.pattern.ceiling
 
 
 @dataclass(frozen=True, eq=False)
-class AdmissionModel:
+class AdmissionModel(ReadOnlyArrays):
     """A controlled birth-death chain on 0 .. S: what every solver takes.
 
     arrival_rates[s, i] and rewards[s, i] for s = 0 .. S - 1 (an arrival in S is blocked), service_rates[s] = mu(s)
@@ -82,10 +89,7 @@ class AdmissionModel:
 
     def __post_init__(self) -> None:
         for name in ("arrival_rates", "rewards", "service_rates"):
-            table = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-            if not np.all(np.isfinite(table)):
-                raise ValueError(f"{name} must be finite numbers")
-            object.__setattr__(self, name, table)
+            object.__setattr__(self, name, table_of_numbers(getattr(self, name), name))
         rates, rewards, service = self.arrival_rates, self.rewards, self.service_rates
         if rates.ndim != 2 or 0 in rates.shape or rewards.shape != rates.shape:
             raise ValueError(
@@ -126,7 +130,7 @@ class AdmissionModel:
 
 
 @dataclass(frozen=True)
-class Queue:
+class Queue(ReadOnlyArrays):
     """An M/M/c/S queue with first-in-first-out waiting and m classes of jobs."""
 
     servers: int
@@ -135,21 +139,25 @@ class Queue:
     classes: Sequence[JobClass]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "servers", _whole(self.servers, "servers"))
-        object.__setattr__(self, "capacity", _whole(self.capacity, "capacity"))
-        object.__setattr__(self, "service_rate", _positive(self.service_rate, "service_rate"))
-        object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "servers", whole(self.servers, "servers"))
+        object.__setattr__(self, "capacity", whole(self.capacity, "capacity"))
+        object.__setattr__(self, "service_rate", positive(self.service_rate, "service_rate"))
+        object.__setattr__(self, "classes", listed(self.classes, "classes"))
         if not self.classes:
             raise ValueError("classes must hold at least one job class")
         if not all(isinstance(c, JobClass) for c in self.classes):
             raise TypeError("classes must be JobClass objects")
-        names = [c.name for c in self.classes]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(c.name for c in self.classes).items() if count > 1)
         if twice:
-            raise ValueError(f"class names must differ, got {', '.join(map(repr, twice))} more than once")
+            named = shortened(", ".join(map(repr, twice)))
+            raise ValueError(f"class names must differ, got {named} more than once")
+        if not SLOWEST <= self.service_rate <= FASTEST:
+            raise ValueError(f"service_rate must lie between {SLOWEST:g} and {FASTEST:g}, got {self.service_rate:g}")
+        if self.servers > LARGEST_TABLE:
+            raise ValueError(f"servers must be at most {LARGEST_TABLE}, got {shown(self.servers)}")
         if self.capacity * len(self.classes) > LARGEST_TABLE:
             raise ValueError(
-                f"capacity x classes must be at most {LARGEST_TABLE}, got {self.capacity} x {len(self.classes)}"
+                f"capacity x classes must be at most {LARGEST_TABLE}, got {shown(self.capacity)} x {len(self.classes)}"
             )
 
     @property
@@ -161,11 +169,15 @@ class Queue:
         """The queue as it would be for ever with the arrival rates of `time`; classes that do not come then come at a
         billionth of their rate.
         """
-        return self.with_arrival_rates([c.arrival_rate * max(c.pattern.factor(time), 1e-9) for c in self.classes])
+        return self._steady([c.pattern.factor(time) for c in self.classes])
 
     def on_average(self) -> Queue:
         """The queue with the arrival rates' means over time."""
-        return self.with_arrival_rates([c.arrival_rate * max(c.pattern.mean, 1e-9) for c in self.classes])
+        return self._steady([c.pattern.mean for c in self.classes])
+
+    def _steady(self, factors: Sequence[float]) -> Queue:
+        rates = [max(c.arrival_rate * max(f, 1e-9), SLOWEST) for c, f in zip(self.classes, factors, strict=True)]
+        return self.with_arrival_rates(rates)
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -175,7 +187,7 @@ class Queue:
     @cached_property
     def arrival_rates(self) -> FloatArray:
         """lambda_i."""
-        return np.array([c.arrival_rate for c in self.classes])
+        return read_only(np.array([c.arrival_rate for c in self.classes]))
 
     @property
     def total_arrival_rate(self) -> float:
@@ -185,7 +197,7 @@ class Queue:
     @cached_property
     def class_probabilities(self) -> FloatArray:
         """p_i = lambda_i / Lambda."""
-        return self.arrival_rates / self.arrival_rates.sum()
+        return read_only(self.arrival_rates / self.arrival_rates.sum())
 
     @property
     def load(self) -> float:
@@ -205,7 +217,7 @@ class Queue:
     @cached_property
     def service_rates(self) -> FloatArray:
         """mu(s) = min(s, c) mu for s = 0 .. S."""
-        return np.minimum(np.arange(self.capacity + 1), self.servers) * self.service_rate
+        return read_only(np.minimum(np.arange(self.capacity + 1), self.servers) * self.service_rate)
 
     @cached_property
     def waits(self) -> ErlangWaits:
@@ -215,7 +227,7 @@ class Queue:
     @cached_property
     def mean_waits(self) -> FloatArray:
         """E[W(s)] for s = 0 .. S - 1."""
-        return np.concatenate([np.zeros(min(self.servers, self.capacity)), self.waits.mean])
+        return read_only(np.concatenate([np.zeros(min(self.servers, self.capacity)), self.waits.mean]))
 
     @cached_property
     def rewards(self) -> FloatArray:
@@ -235,18 +247,29 @@ class Queue:
                 problems.append(f"class {job_class.name!r}: the expected holding cost is too large for a double")
         if problems:
             raise ValueError("\n".join(problems))
-        return table
+        return read_only(table)
 
     @cached_property
     def priorities(self) -> IntArray:
         """In each state the classes by decreasing r_i(s), the first named first among equals."""
-        return np.argsort(-self.rewards, axis=1, kind="stable")
+        return read_only(np.argsort(-self.rewards, axis=1, kind="stable"))
 
     @cached_property
     def model(self) -> AdmissionModel:
         """The queue as a decision model, its rates the same in every state."""
-        rates = np.tile(self.arrival_rates, (self.capacity, 1))
+        rates = read_only(np.tile(self.arrival_rates, (self.capacity, 1)))
         return AdmissionModel(rates, self.rewards, self.service_rates)
+
+    def check_horizon(self, horizon: float) -> float:
+        """A horizon that a run can come to the end of; a run of more than LONGEST_RUN arrivals is refused."""
+        horizon = positive(horizon, "horizon")
+        rate = sum(c.peak_rate for c in self.classes)
+        if horizon * rate > LONGEST_RUN:
+            raise ValueError(
+                f"horizon {horizon:g} at up to {rate:g} arrivals per unit of time means {horizon * rate:.3g} arrivals: "
+                f"more than {LONGEST_RUN:g} would take weeks; choose a shorter horizon"
+            )
+        return horizon
 
     def plain_data(self) -> dict[str, Any]:
         """The queue as it can be written to a JSON file; of a cost that is a function, its name."""
@@ -276,6 +299,6 @@ class Queue:
     def with_arrival_rates(self, rates: Sequence[float]) -> Queue:
         """The same queue with other arrival rates, the same at all times."""
         classes = [
-            JobClass(c.name, float(rate), c.reward, c.holding_cost) for c, rate in zip(self.classes, rates, strict=True)
+            JobClass(c.name, rate, c.reward, c.holding_cost) for c, rate in zip(self.classes, rates, strict=True)
         ]
         return Queue(self.servers, self.capacity, self.service_rate, classes)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.checks import ReadOnlyArrays, read_only
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -118,7 +119,7 @@ def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignor
 
 
 @dataclass(frozen=True)
-class ErlangWaits:
+class ErlangWaits(ReadOnlyArrays):
     """Waits of jobs that find k = 1 .. stages departures ahead of them, at c servers of rate mu each."""
 
     servers: int
@@ -133,7 +134,7 @@ class ErlangWaits:
     @cached_property
     def mean(self) -> FloatArray:
         """E[W] = k / nu."""
-        return np.arange(1, self.stages + 1) / self.rate
+        return read_only(np.arange(1, self.stages + 1) / self.rate)
 
     def _scaled(self, time: float) -> tuple[float, float]:
         """nu t as an unevaluated sum of two doubles: in a far tail one rounding of nu t shows."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from queueing_ucrl.learning.controller import Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import one_line
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
 from queueing_ucrl.solvers.service import SolverService
 
+LONGEST_TITLE = 200  # characters of a controller's name
+
 
 def controller_name(controller: Any) -> str:
     """What a controller is called in tables and files."""
-    return str(getattr(controller, "name", type(controller).__name__))
+    return one_line(getattr(controller, "name", type(controller).__name__), "a controller's name", LONGEST_TITLE)
 
 
 class ControlDesk:
@@ -25,6 +30,10 @@ class ControlDesk:
     def __init__(self, queue: Queue, controller: Any, chance: np.random.Generator, records: Records) -> None:
         self.queue = queue
         self.name = controller_name(controller)
+        if not callable(getattr(controller, "begin", None)):
+            raise TypeError(
+                f"controller must be a controller's name or an object with `begin`, got {shown(type(controller))}"
+            )
         self.ticking: bool = getattr(controller, "sees_ticks", False)
         knowledge = Knowledge.of(
             queue,
@@ -33,9 +42,12 @@ class ControlDesk:
             service_rate=getattr(controller, "knows_service_rate", True),
         )
         self.session = controller.begin(knowledge, chance)
-        if hasattr(self.session, "decide") and not getattr(controller, "decides_each_arrival", False):
+        self._needs("first")
+        if hasattr(self.session, "decide") != bool(getattr(controller, "decides_each_arrival", False)):
             raise TypeError(
                 f"controller {self.name}: its session has `decide`, so it must say decides_each_arrival = True"
+                if hasattr(self.session, "decide")
+                else f"controller {self.name}: says decides_each_arrival = True, but its session has no `decide`"
             )
         self.solver = SolverService()
         self.records = records
@@ -44,6 +56,13 @@ class ControlDesk:
         self.policy: Policy | None = None
         self._totals: tuple[IntArray, IntArray, int] | None = None
         self._began = 0.0
+
+    def _needs(self, method: str) -> None:
+        if not callable(getattr(self.session, method, None)):
+            raise TypeError(
+                f"controller {self.name}: begin() must return a session with `{method}`, "
+                f"got {type(self.session).__name__}"
+            )
 
     def first(self) -> Plan:
         """The plan at time 0."""
@@ -55,13 +74,28 @@ class ControlDesk:
             raise TypeError(f"controller {self.name}: a session must answer with a Plan, got {type(plan).__name__}")
         if not plan.until > now:
             raise ValueError(f"controller {self.name}: asked for a review at {plan.until}, which is not after {now}")
+        if plan.until < math.inf or plan.visit_limits is not None:
+            self._needs("review")
         if plan.visit_limits is not None:
-            limits = np.asarray(plan.visit_limits)
             if not self.ticking:
                 raise ValueError(f"controller {self.name}: visit limits are for controllers with sees_ticks = True")
-            if limits.shape != (self.queue.capacity + 1,) or np.any(limits < 1):
+            limits = np.asarray(plan.visit_limits)
+            whole = limits.dtype.kind in "iu" and limits.shape == (self.queue.capacity + 1,)
+            if not whole or np.any(limits < 1) or np.any(limits > np.iinfo(np.int64).max):
                 raise ValueError(f"controller {self.name}: visit_limits must be S + 1 whole numbers of at least 1")
+        for method in ("contains", "columns") if plan.belief is not None else ():
+            if not callable(getattr(plan.belief, method, None)):
+                raise TypeError(
+                    f"controller {self.name}: a plan's belief must have `{method}`, got {shown(plan.belief)}"
+                )
         return plan
+
+    def decides(self, job_class: int, in_system: int, now: float) -> bool:
+        """What the session's own code says to an arrival: yes or no, and nothing else."""
+        answer = self.session.decide(job_class, in_system, now)
+        if isinstance(answer, (bool, np.bool_)) or (isinstance(answer, (int, np.integer)) and answer in (0, 1)):
+            return bool(answer)
+        raise TypeError(f"controller {self.name}: decide() must answer True or False, got {shown(answer)}")
 
     def adopt(self, plan: Plan, now: float) -> Policy:
         """The plan's policy, solved for if need be; in force from now on."""

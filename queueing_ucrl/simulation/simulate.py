@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from queueing_ucrl._version import __version__
 from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.model.checks import not_negative
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import ControlDesk, controller_name
@@ -95,15 +95,14 @@ def simulate(
     """
     if isinstance(controller, str):
         controller = make_controller(controller, dict(options or {}))
-    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon > 0):
-        raise ValueError(f"horizon must be a positive finite number, got {horizon!r}")
-    if not (math.isfinite(solver_latency) and solver_latency >= 0):
-        raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
+    if not isinstance(queue, Queue):
+        raise TypeError(f"queue must be a Queue, got {type(queue).__name__}")
+    horizon = queue.check_horizon(horizon)
+    solver_latency = not_negative(solver_latency, "solver_latency")
     if solver_latency > 0 and getattr(controller, "sees_ticks", False):
         raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
     if queue.drifts and getattr(controller, "sees_ticks", False):
         raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
-    horizon = float(horizon)
     chosen, reason = choose_engine(engine, controller)
     times = _checked_grid(grid, horizon)
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []

@@ -72,7 +72,7 @@ class World:
         self.requests = simpy.Store(self.env)  # from the controller to the solver service
         self.in_system = 0
         self.present: dict[int, tuple[int, float, float]] = {}  # job -> class, arrival, start (nan: waiting)
-        self.decide = getattr(desk.session, "decide", None)
+        self.decide = desk.decides if hasattr(desk.session, "decide") else None
 
         self.last_move = self.last_arrival = 0.0  # since the last review: see _open_episode
         self.gap_count = 0

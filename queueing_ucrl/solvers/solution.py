@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.waits import FloatArray
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(ReadOnlyArrays):
     """A best policy, its worth, and how it was found."""
 
     policy: Policy

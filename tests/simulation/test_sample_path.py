@@ -220,7 +220,7 @@ def test_seeds_must_be_whole_numbers(word, value):
         ({"horizon": float("inf")}, "horizon must be a positive finite number"),
         ({"horizon": float("nan")}, "horizon must be a positive finite number"),
         ({"horizon": 10.0, "engine": "fast"}, "engine must be one of auto, simpy, compiled"),
-        ({"horizon": 10.0, "solver_latency": -1.0}, "solver_latency must be a number of at least 0"),
+        ({"horizon": 10.0, "solver_latency": -1.0}, "solver_latency must be a finite number of at least 0"),
         ({"horizon": 10.0, "grid": [0.0]}, "grid must hold times above 0"),
         ({"horizon": 10.0, "grid": [11.0]}, "grid must hold times above 0 and up to the horizon 10"),
     ],
