@@ -164,7 +164,12 @@ class Queue:
         return self.with_arrival_rates([c.arrival_rate * max(c.pattern.factor(time), 1e-9) for c in self.classes])
 
     def on_average(self) -> Queue:
-        """The queue with the arrival rates' means over time."""
+        """The queue with the arrival rates' long-run means: over a period; of steps that do not come again, the rate
+        after the last one. No policy is promised the gain of this queue: its best policy may earn more or less on the
+        drifting one. A queue that does not drift is its own mean.
+        """
+        if not self.drifts:
+            return self
         return self.with_arrival_rates([c.arrival_rate * max(c.pattern.mean, 1e-9) for c in self.classes])
 
     @property
@@ -244,7 +249,12 @@ class Queue:
 
     @cached_property
     def model(self) -> AdmissionModel:
-        """The queue as a decision model, its rates the same in every state."""
+        """The queue as a decision model, its rates the same in every state (and at all times)."""
+        if self.drifts:
+            raise ValueError(
+                "the queue's arrival rates change in time, so no one model holds: take queue.on_average() for their "
+                "means, queue.at(time) for those of a moment, or Drift(queue) for what a policy earns as they change"
+            )
         rates = np.tile(self.arrival_rates, (self.capacity, 1))
         return AdmissionModel(rates, self.rewards, self.service_rates)
 
