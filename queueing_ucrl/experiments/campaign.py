@@ -148,7 +148,9 @@ def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None
     folder.write_table("curves.parquet", study.curves())
     if len({cell.name for cell in study.cells}) > 1:
         first = study.cells[0].name
-        differences = [study.differences(first, kind).assign(account=kind) for kind in ((*KINDS, *REWARDS) if known else REWARDS)]
+        differences = [
+            study.differences(first, kind).assign(account=kind) for kind in ((*KINDS, *REWARDS) if known else REWARDS)
+        ]
         folder.write_table("differences.parquet", pd.concat(differences, ignore_index=True))
     folder.write_table("episodes.parquet", study.episodes())
     for k, point in enumerate(scenario.points or (scenario,)):

@@ -66,11 +66,11 @@ class RegretCurve:
             return np.array([getattr(snapshot, name) for snapshot in snapshots]).reshape(len(snapshots), classes)
 
         times = np.array([snapshot.time for snapshot in snapshots])
-        earned = {name: column(name) for name in ("expected_reward", "reward", "cost")}
+        earned = (column("expected_reward"), column("reward"), column("cost"))
         if best is None:
-            return cls(times, **earned, no_optimum=no_optimum)
-        causes = {cause: column(cause) for cause in CAUSES}
-        return cls(times, **earned, best_gain=best.gain, **causes, pseudo=pseudo_regret(times, best.gain, segments))
+            return cls(times, *earned, no_optimum=no_optimum)
+        wrong = (column("wrongly_admitted"), column("wrongly_rejected"))
+        return cls(times, *earned, best.gain, *wrong, pseudo_regret(times, best.gain, segments))
 
     def _needs_an_optimum(self) -> None:
         if self.no_optimum:

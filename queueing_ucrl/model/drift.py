@@ -35,7 +35,7 @@ import numpy as np
 
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.patterns import Sinusoid, Steps
+from queueing_ucrl.model.patterns import Sinusoid, Steps, pattern_factor
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
@@ -46,15 +46,24 @@ OnProgress = Callable[[int, float], None]  # policies tried, the best gain so fa
 PIECES = 64  # of a sinusoid's period
 LARGEST_DENOMINATOR = 1000  # periods whose ratios need a larger one have no common period
 MOST_PIECES = 10**6
-MOST_WORK = 4e9  # steps of one pass: some seconds
+MOST_WORK = 1e9  # steps of one pass: a second or two, and some 20 passes a policy
 MOST_PASSES = 500  # until a period's law repeats; 20 as a rule
 REMEMBERED = 6  # laws that are mixed
 SAME_LAW = 1e-13  # in l1
 
 
 @compiled
+def _factors(kind, data, times):  # type: ignore[no-untyped-def]
+    """A pattern's factor at each of the times."""
+    factors = np.empty(times.size)
+    for k in range(times.size):
+        factors[k] = pattern_factor(kind, data, times[k])
+    return factors
+
+
+@compiled
 def _poisson(mean):  # type: ignore[no-untyped-def]
-    """(first, weights): P(N = n) for n = first, first + 1, .. but for 1e-17 of the largest, by recursion from the mode."""
+    """(first, weights): P(N = n) for n = first, first + 1, .. down to 1e-17 of the largest, by recursion from there."""
     mode = int(mean)
     low, weight = mode, 1.0
     while low > 0 and weight > 1e-17:
@@ -366,8 +375,8 @@ class Drift:
         meshes = []
         for borders in edges:
             middles = 0.5 * (borders[1:] + borders[:-1])
-            rates = [[c.arrival_rate * c.pattern.factor(float(t)) for c in self.queue.classes] for t in middles]
-            meshes.append((np.array(rates), np.diff(borders)))
+            rates = [c.arrival_rate * _factors(*c.pattern.code, middles) for c in self.queue.classes]
+            meshes.append((np.column_stack(rates), np.diff(borders)))
         self._check_work(meshes)
         return meshes
 
@@ -386,8 +395,9 @@ class Drift:
     def gain(self, policy: Policy) -> float:
         """Reward per unit of time under `policy`: in the long run, or from empty up to the horizon."""
         queue = self.queue
-        if policy.admits.shape != queue.rewards.shape:
-            raise ValueError(f"the policy is for {policy.admits.shape}, the queue is {queue.rewards.shape}")
+        shape = (queue.capacity, len(queue.classes))
+        if policy.admits.shape != shape:
+            raise ValueError(f"the policy is for {policy.admits.shape}, the queue is {shape}")
         meshes = self._meshes
         open_states = policy.admits.any(axis=1)
         size = queue.capacity if open_states.all() else int(open_states.argmin())  # never left upward, once empty
@@ -442,6 +452,7 @@ def _best_stationary(queue: Queue, horizon: float | None) -> tuple[Policy, float
     from queueing_ucrl.solvers.solve import solve
 
     drift = Drift(queue, horizon)
+    drift.gain(Policy.trunk_reservation((0,) * len(queue.classes), queue.capacity))  # too much work is told at once
     middles = 0.5 * (drift.edges[:-1] + drift.edges[1:])
     moments = [queue.on_average(), *(queue.at(float(t)) for t in middles[:: max(1, len(middles) // 8)])]
     starts = {(queue.capacity,) * len(queue.classes)}
@@ -496,5 +507,5 @@ def _pairs(levels: Levels, capacity: int) -> Iterator[Levels]:
                     moved = list(levels)
                     moved[i] += a
                     moved[j] += b
-                    if 0 <= min(moved[i], moved[j]) and max(moved[i], moved[j]) <= capacity:
+                    if min(moved[i], moved[j]) >= 0 and max(moved[i], moved[j]) <= capacity:
                         yield tuple(moved)

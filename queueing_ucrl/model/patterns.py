@@ -116,7 +116,9 @@ class Steps(ArrivalPattern):
         if math.isinf(self.period):
             return self.factors[-1]
         edges = pairwise((0.0, *self.times, self.period))
-        return sum(factor * (end - start) for factor, (start, end) in zip(self.factors, edges, strict=True)) / self.period
+        return (
+            sum(factor * (end - start) for factor, (start, end) in zip(self.factors, edges, strict=True)) / self.period
+        )
 
 
 @dataclass(frozen=True)

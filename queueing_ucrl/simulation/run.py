@@ -123,9 +123,7 @@ class Run:
     def curve(self) -> RegretCurve:
         """All accounts on the run's grid."""
         classes = len(self.queue.classes)
-        return RegretCurve.from_snapshots(
-            self.records.snapshots, classes, self.best, self._segments, self.no_optimum
-        )
+        return RegretCurve.from_snapshots(self.records.snapshots, classes, self.best, self._segments, self.no_optimum)
 
     def regret(
         self, kind: str = "expected", times: Sequence[float] | FloatArray | None = None, by: str | None = None
@@ -140,9 +138,7 @@ class Run:
         curve = self.curve if times is None else self.curve_at(times)
         return curve.frame(kind, by, self.queue.class_names)
 
-    def rewards(
-        self, kind: str = "expected_reward", times: Sequence[float] | FloatArray | None = None
-    ) -> pd.DataFrame:
+    def rewards(self, kind: str = "expected_reward", times: Sequence[float] | FloatArray | None = None) -> pd.DataFrame:
         """What was earned so far, as a frame with columns time and reward.
 
         kind: "expected_reward" (the sum of r_i(s) over admitted jobs) or "realised_reward" (of R_i, less the costs of
