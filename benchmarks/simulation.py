@@ -13,7 +13,6 @@ import numpy as np
 import queueing_ucrl as qu
 from benchmarks import event_loops, fresh, queues
 from benchmarks.timing import Line, Measured, Panel, growth_exponent, race
-from queueing_ucrl.solvers.solve import solve
 
 UCRL = qu.UcrlAc((1.0, 4.0), 10.0)  # as in the paper's experiments
 PAPER = [f"paper-s{capacity}-mu{rate}" for capacity in (20, 50) for rate in (0.3, 0.4, 0.5)]
@@ -90,15 +89,13 @@ def engines(smoke: bool) -> Measured:
 def trajectory(smoke: bool) -> Measured:
     """A whole UCRL-AC trajectory, with its regret curves, as a study makes it."""
     queue, horizon = queues.paper(20), 1e5 if smoke else 1e6
-    best = solve(queue)
-    seconds = race({"ucrl": lambda: qu.simulate(queue, UCRL, horizon=horizon, seed=1, best=best)}, 2 if smoke else 7)
+    seconds = race({"ucrl": lambda: qu.simulate(queue, UCRL, horizon=horizon, seed=1)}, 2 if smoke else 7)
     return Measured([Line(f"UCRL-AC trajectory, T = {horizon:g}", seconds["ucrl"], "s", at_most=1.0)])
 
 
 def _cost(queue: qu.Queue, arrivals: float, controller: str = "admit-all") -> Callable[[], object]:
     horizon = arrivals / queue.total_arrival_rate
-    best = solve(queue)
-    return lambda: qu.simulate(queue, controller, horizon=horizon, seed=1, grid=[horizon], best=best, engine="compiled")
+    return lambda: qu.simulate(queue, controller, horizon=horizon, seed=1, grid=[horizon], engine="compiled")
 
 
 def _with_servers(servers: int) -> qu.Queue:

@@ -136,10 +136,15 @@ SOLVE_KEYS = """\b
 Keys of --json:
   title, servers, capacity, service_rate  as in the scenario
   load                  total arrival rate over total service rate
+  rates                 "steady"; or "mean" where arrival rates change in time:
+                        all of this is then for their means, as if they
+                        stayed, and no policy is promised the gain
   gain                  reward per unit of time of the best policy
+  drifting_gain         what that policy earns in the long run as the rates
+                        change; null where they are steady or do not repeat
   trunk_reservation     whether each class is admitted below a level only
   classes               one table a class, in the scenario's order:
-    name, arrival_rate  as in the scenario
+    name, arrival_rate  as in the scenario; of a changing rate, its mean
     control_level       the first state (jobs present) that rejects it
     admitted_states     where it is admitted: [first, last] pairs of states
     admission_probability, rejection_probability
@@ -172,7 +177,10 @@ def solve(
     epsilon: Annotated[float, typer.Option(help="For vi: how far from the best the gain may be.")] = 1e-9,
     as_json: AsJson = False,
 ) -> None:
-    """Find the best admission policy of a known queue."""
+    """Find the best admission policy of a known queue.
+
+    Where arrival rates change in time, that for their means, as if they stayed: not the best that could be done.
+    """
     with _mistakes_told():
         from queueing_ucrl.report.tables import print_solution, solution_data
         from queueing_ucrl.scenario import load_scenario
@@ -185,7 +193,7 @@ def solve(
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
         loaded = load_scenario(scenario)
         warm_up(method)
-        solution = find_best(loaded.queue, method, epsilon=epsilon)
+        solution = find_best(loaded.queue.on_average(), method, epsilon=epsilon)
         if as_json:
             typer.echo(json.dumps(solution_data(loaded, solution), indent=2, allow_nan=False))
         else:
@@ -209,10 +217,11 @@ Out = Annotated[
 ]
 
 RUN_NOTES = """\b
-The folder holds manifest.json, summary.json, regret.parquet, curves.parquet,
-differences.parquet (of several controllers to the first, on the same jobs),
-episodes.parquet, regret.png, and each trial's result. The same command run
-again goes on where it stopped; a folder of another study is never touched.
+The folder holds manifest.json, summary.json, rewards.parquet, regret.parquet
+(where the optimum is known), curves.parquet, differences.parquet (of several
+controllers to the first, on the same jobs), episodes.parquet, regret.png, and
+each trial's result. The same command run again goes on where it stopped; a
+folder of another study is never touched.
 
 Keys of --json; what varies is a table of mean, low and high, the mean over
 replications and its 95 % interval (null where there is nothing to average):
@@ -222,8 +231,11 @@ replications and its 95 % interval (null where there is nothing to average):
                         what was run, how long, how often and by what
     values              the swept values; only where there is a sweep
     optimal_gain, gain  expected reward per unit of time: the best, this one's
+    no_optimum          why no optimum is known (optimal_gain and regrets are
+                        then null); empty where one is
     reward              collected in all, less the costs of the waits
-    regret              reward lost, by account:
+    expected_reward     the same with the waits' expected costs
+    regret              reward lost to the optimum, by account:
       realised          with the waits as they were
       expected          with the waits' expected costs (the paper's)
       gap               the cost of wrong decisions (the least noise)
@@ -288,6 +300,21 @@ def compare(
     _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
 
 
+def _policies_tried() -> Callable[[int, float], None]:
+    """Tells of a long search for a policy that never changes, every few seconds."""
+    from time import monotonic
+
+    last = monotonic()
+
+    def told(tried: int, gain: float) -> None:
+        nonlocal last
+        if monotonic() - last > 3.0:
+            last = monotonic()
+            typer.echo(f"best-stationary: {tried} policies tried, the best earns {gain:.6g}", err=True)
+
+    return told
+
+
 def _check_settings(settings: dict[str, Any], jobs: int | None) -> None:
     horizon, engine = settings["horizon"], settings["engine"]
     if horizon is not None and not 0 < horizon < math.inf:
@@ -320,6 +347,7 @@ def _study(
         from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
         from queueing_ucrl.experiments.folder import identity_key
+        from queueing_ucrl.model.drift import search_told
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.report.study_tables import print_study
         from queueing_ucrl.scenario import load_scenario
@@ -329,7 +357,11 @@ def _study(
         if names is not None:
             scenario = choose_controllers(scenario, names)
         folder_path = out or Path("runs") / f"{path.stem}-{identity_key(identity(scenario))[:8]}"
-        with warnings.catch_warnings(record=True) as caught, cluster_executor(cluster) as executor:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            cluster_executor(cluster) as executor,
+            search_told(_policies_tried()),
+        ):
             warnings.simplefilter("always", GuaranteeWarning)
             with StudyProgress(scenario) as progress, _stops_told(folder_path, progress.close):
                 study, folder = run_scenario(

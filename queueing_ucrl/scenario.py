@@ -443,7 +443,7 @@ def _queue(file: _File) -> Queue:
     ]
     queue = Queue(file.queue.servers, file.queue.capacity, file.queue.service_rate, classes)
     with np.errstate(over="ignore"):
-        _ = queue.model  # expected costs that overflow, rates too far apart: told now, with the file's name
+        _ = queue.on_average().model  # costs that overflow, rates too far apart: told now, with the file's name
     return queue
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from queueing_ucrl._version import __version__
 from queueing_ucrl.errors import ScenarioError
 from queueing_ucrl.experiments.folder import StudyFolder
-from queueing_ucrl.experiments.regret import KINDS
+from queueing_ucrl.experiments.regret import KINDS, REWARDS
 from queueing_ucrl.experiments.study import Cell, Done, Study, run_study
 from queueing_ucrl.experiments.trial import Trial
 from queueing_ucrl.learning.controller import Knowledge
@@ -143,12 +143,18 @@ def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None
     from queueing_ucrl.report.plots import regret_figure
 
     folder.write_json("summary.json", {"title": scenario.title, "results": study.summary()})
-    curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)
-    folder.write_table("regret.parquet", curves)
+    known = any(not study.no_optimum(k) for k in range(len(study.cells)))
+    if known:
+        curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)
+        folder.write_table("regret.parquet", curves)
+    earned = pd.concat([study.rewards(kind).assign(account=kind) for kind in REWARDS], ignore_index=True)
+    folder.write_table("rewards.parquet", earned)
     folder.write_table("curves.parquet", study.curves())
     if len({cell.name for cell in study.cells}) > 1:
         first = study.cells[0].name
-        differences = [study.differences(first, kind).assign(account=kind) for kind in KINDS]
+        differences = [
+            study.differences(first, kind).assign(account=kind) for kind in ((*KINDS, *REWARDS) if known else REWARDS)
+        ]
         folder.write_table("differences.parquet", pd.concat(differences, ignore_index=True))
     folder.write_table("episodes.parquet", study.episodes())
     for k, point in enumerate(scenario.points or (scenario,)):

@@ -24,14 +24,14 @@ import numpy as np
 from scipy.stats import t as student
 
 from queueing_ucrl.experiments.folder import StudyFolder
-from queueing_ucrl.experiments.regret import CAUSES, KINDS
+from queueing_ucrl.experiments.regret import KINDS, REWARDS
 from queueing_ucrl.experiments.trial import Trial, TrialResult, run_trial
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import controller_name
 from queueing_ucrl.simulation.simulate import GuaranteeWarning, choose_engine, time_grid
-from queueing_ucrl.solvers.solve import solve
+from queueing_ucrl.solvers.optimum import optimum
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,17 +86,49 @@ class Study:
     results: list[list[TrialResult]]
 
     def samples(self, cell: int, kind: str) -> FloatArray:
-        """One account of one cell: a row a replication, a column a time."""
-        if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        """One account or reward of one cell: a row a replication, a column a time."""
+        if kind in REWARDS:
+            return np.array([result.rewards[kind] for result in self.results[cell]])
+        self._check_kind(kind)
+        if self.no_optimum(cell):
+            raise ValueError(f"{self.cells[cell].name}: no regret: {self.no_optimum(cell)}")
         return np.array([result.regret[kind] for result in self.results[cell]])
 
+    @staticmethod
+    def _check_kind(kind: str, kinds: Sequence[str] = (*KINDS, *REWARDS)) -> None:
+        if kind not in kinds:
+            raise ValueError(f"kind must be one of {', '.join(kinds)}, got {kind!r}")
+
+    def no_optimum(self, cell: int) -> str:
+        """Why a cell has no regret; "" where it has."""
+        return str(self.results[cell][0].summary["no_optimum"])
+
+    def _cells_with(self, kind: str) -> list[int]:
+        """The cells that have an account; a ValueError says why where none has."""
+        found = [k for k in range(len(self.cells)) if kind in REWARDS or not self.no_optimum(k)]
+        if not found:
+            raise ValueError(f"no regret: {self.no_optimum(0)}")
+        return found
+
     def regret(self, kind: str = "gap") -> pd.DataFrame:
-        """Tidy: (swept values,) controller, time, mean and its 95 % interval, median and quantile bands."""
+        """Tidy: (swept values,) controller, time, mean and its 95 % interval, median and quantile bands.
+
+        Only of cells whose optimum is known; where there is none at all, a ValueError says why.
+        """
+        self._check_kind(kind, KINDS)
+        return self._tidy(kind)
+
+    def rewards(self, kind: str = "expected_reward") -> pd.DataFrame:
+        """What was earned so far, tidy as `regret`: "expected_reward" or "realised_reward"."""
+        self._check_kind(kind, REWARDS)
+        return self._tidy(kind)
+
+    def _tidy(self, kind: str) -> pd.DataFrame:
         import pandas as pd
 
         frames = []
-        for k, cell in enumerate(self.cells):
+        for k in self._cells_with(kind):
+            cell = self.cells[k]
             samples = self.samples(k, kind)
             mean, low, high = interval(samples)
             times = self.results[k][0].times
@@ -107,13 +139,18 @@ class Study:
         return pd.concat(frames, ignore_index=True)
 
     def differences(self, baseline: str, kind: str = "gap") -> pd.DataFrame:
-        """Tidy: controller minus baseline, replication by replication on the same jobs, with its 95 % interval."""
+        """Tidy: controller minus baseline, replication by replication on the same jobs, with its 95 % interval.
+
+        kind: a regret account, "expected_reward" or "realised_reward".
+        """
         import pandas as pd
 
+        self._check_kind(kind)
         if baseline not in {cell.name for cell in self.cells}:
             raise ValueError(f"baseline must be a controller of the study, got {baseline!r}")
         frames = []
-        for k, cell in enumerate(self.cells):
+        for k in self._cells_with(kind):
+            cell = self.cells[k]
             base = next(j for j, c in enumerate(self.cells) if c.point == cell.point and c.name == baseline)
             if base == k:
                 continue
@@ -125,8 +162,8 @@ class Study:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def curves(self) -> pd.DataFrame:
-        """Every account of every replication: (swept values,) controller, replication, time, and a column an account
-        and a cause.
+        """Every account of every replication: (swept values,) controller, replication, time, and a column a reward,
+        and where the optimum is known an account and a cause.
         """
         import pandas as pd
 
@@ -134,8 +171,8 @@ class Study:
             pd.DataFrame(
                 {
                     **cell.value_columns(len(result.times)), "controller": cell.name,
-                    "replication": result.replication, "time": result.times, **result.regret,
-                    **{cause: result.causes[cause].sum(axis=1) for cause in CAUSES},
+                    "replication": result.replication, "time": result.times, **result.rewards,
+                    **result.regret, **{cause: table.sum(axis=1) for cause, table in result.causes.items()},
                 }
             )
             for cell, results in zip(self.cells, self.results, strict=True)
@@ -179,8 +216,10 @@ class Study:
             "replications": len(results),
             "engine": summaries[0]["engine"],
             "optimal_gain": summaries[0]["optimal_gain"],
+            "no_optimum": summaries[0]["no_optimum"],
             "gain": spread([s["gain"] for s in summaries]),
             "reward": spread([s["reward"] for s in summaries]),
+            "expected_reward": spread([s["expected_reward"] for s in summaries]),
             "regret": {kind: spread([s["regret"][kind] for s in summaries]) for kind in KINDS},
             "utilisation": spread([s["utilisation"] for s in summaries]),
             "classes": [
@@ -275,13 +314,13 @@ def _trials(cells: list[Cell], logs: StudyFolder | None) -> list[Trial]:
         if hasattr(cell.controller, "cautions"):
             for caution in cell.controller.cautions(cell.queue):
                 warnings.warn(f"{cell.name}: {caution}", GuaranteeWarning, stacklevel=4)
-        best = solve(cell.queue.on_average() if cell.queue.drifts else cell.queue)
+        optimum(cell.queue)  # found before the work is shared out: processes that are forked remember it
         times = time_grid(cell.horizon) if cell.grid is None else cell.grid
         for r in range(cell.replications):
             path = logs.event_log(cell.point, cell.name, r) if logs is not None else None
             trials.append(
                 Trial(
-                    cell.queue, best, cell.controller, cell.name, cell.horizon, cell.seed, r, times, cell.engine,
+                    cell.queue, cell.controller, cell.name, cell.horizon, cell.seed, r, times, cell.engine,
                     cell.solver_latency, cell.point, path,
                 )
             )  # fmt: skip

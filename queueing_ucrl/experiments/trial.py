@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queueing_ucrl.experiments.files import write_atomically
-from queueing_ucrl.experiments.regret import CAUSES, KINDS
+from queueing_ucrl.experiments.regret import CAUSES, KINDS, REWARDS
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.solvers.solution import Solution
 
 if TYPE_CHECKING:
     from queueing_ucrl.simulation.run import Run
@@ -26,7 +25,6 @@ class Trial:
     """All that determines one run; can be sent to another process."""
 
     queue: Queue
-    best: Solution
     controller: Any
     name: str  # of the controller within the study
     horizon: float
@@ -49,7 +47,7 @@ class Trial:
             run = simulate(
                 self.queue, self.controller, horizon=self.horizon, seed=self.seed, replication=self.replication,
                 engine=self.engine, log=self.log or False, grid=self.grid, solver_latency=self.solver_latency,
-                progress=progress, best=self.best,
+                progress=progress,
             )  # fmt: skip
         return TrialResult.of(run, self)
 
@@ -80,10 +78,11 @@ class TrialResult:
     name: str
     replication: int
     times: FloatArray
-    regret: dict[str, FloatArray]  # by account
-    causes: dict[str, FloatArray]  # gap regret by cause, a column a class
+    regret: dict[str, FloatArray]  # by account; none where no optimum is known
+    causes: dict[str, FloatArray]  # gap regret by cause, a column a class; likewise
     summary: dict[str, Any]
     episodes: list[dict[str, Any]] = field(default_factory=list)
+    rewards: dict[str, FloatArray] = field(default_factory=dict)  # earned so far: expected and realised
 
     @classmethod
     def of(cls, run: Run, trial: Trial) -> TrialResult:
@@ -94,10 +93,11 @@ class TrialResult:
             trial.name,
             trial.replication,
             curve.times,
-            {kind: curve.total(kind) for kind in KINDS},
-            {cause: getattr(curve, cause) for cause in CAUSES},
+            curve.accounts,
+            curve.causes,
             {**run.summary(), "controller": trial.name},
             [{key: _plain(value) for key, value in row.items()} for row in run.episode_rows()],
+            {kind: curve.earned(kind) for kind in REWARDS},
         )
 
     def write(self, path: Path, key: str) -> None:
@@ -105,7 +105,7 @@ class TrialResult:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = {"time": self.times, **self.regret}
+        columns = {"time": self.times, **self.rewards, **self.regret}
         for cause, table in self.causes.items():
             for i, column in enumerate(table.T):
                 columns[f"{cause}.{i}"] = np.ascontiguousarray(column)
@@ -132,10 +132,15 @@ class TrialResult:
             metadata = json.loads(text)
             if metadata["key"] != key or table.schema.metadata[b"digest"].decode() != _digest(text, columns):
                 return None
-            causes = {cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T for cause in CAUSES}
+            known = [kind for kind in KINDS if kind in columns]
+            causes = {
+                cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T
+                for cause in (CAUSES if known else ())
+            }
             return cls(
                 metadata["point"], metadata["name"], metadata["replication"], columns["time"],
-                {kind: columns[kind] for kind in KINDS}, causes, metadata["summary"], metadata["episodes"],
+                {kind: columns[kind] for kind in known}, causes, metadata["summary"], metadata["episodes"],
+                {kind: columns[kind] for kind in REWARDS},
             )  # fmt: skip
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
             return None

@@ -12,15 +12,18 @@ from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledg
 from queueing_ucrl.model.drift import PIECES, best_stationary
 from queueing_ucrl.model.patterns import Sinusoid, Steps
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.queue import JobClass, Queue
 from queueing_ucrl.solvers.service import SolveRequest
+
+MOST_CHANGES = 10_000  # of the rates, within a mean service time: what `oracle-following` follows
 
 
 @dataclass(frozen=True)
 class Oracle(Controller):
     """Knows the rates and follows the best policy: its regret is noise around zero.
 
-    Where rates change in time, it knows their means.
+    Where rates change in time, it knows their long-run means and keeps to the policy that would be best for those: a
+    policy to compare with, not the best one.
     """
 
     name: ClassVar[str] = "oracle"
@@ -29,8 +32,12 @@ class Oracle(Controller):
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None
-        truth = knowledge.truth.on_average() if knowledge.truth.drifts else knowledge.truth
-        return OracleSession(SolveRequest(truth.model, self.solver))
+        return OracleSession(SolveRequest(knowledge.truth.on_average().model, self.solver))
+
+    def cautions(self, queue: Queue) -> list[str]:
+        if not queue.drifts:
+            return []
+        return ["the arrival rates change in time; it keeps to the best policy for their means, which others may beat"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,8 @@ class OracleSession:
 class FollowingOracle(Controller):
     """Knows the rates of the moment and follows the policy that would be best if they stayed.
 
-    It thinks again at each step of the rates, and where they change smoothly 64 times in a period.
+    It thinks again at each step of the rates, and where they change smoothly 64 times in a period. It does not look
+    ahead: a policy to compare with, not the best one.
     """
 
     name: ClassVar[str] = "oracle-following"
@@ -58,6 +66,12 @@ class FollowingOracle(Controller):
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None
+        changes = sum(map(_changes, knowledge.truth.classes)) / knowledge.truth.service_rate
+        if changes > MOST_CHANGES:
+            raise ValueError(
+                f"the arrival rates change {changes:.3g} times within a mean service time, too often to follow "
+                f"(at most {MOST_CHANGES:,}); take longer periods"
+            )
         return FollowingSession(knowledge.truth)
 
 
@@ -79,6 +93,14 @@ class FollowingSession:
         return self._plan(tally.now)
 
 
+def _changes(job_class: JobClass) -> float:
+    """How often a class's arrival rate changes per unit of time, in the long run."""
+    pattern = job_class.pattern
+    if isinstance(pattern, Sinusoid):
+        return PIECES / pattern.period
+    return (len(pattern.times) + 1) / pattern.period if isinstance(pattern, Steps) else 0.0
+
+
 def next_change(queue: Queue, now: float) -> float:
     """When one of the arrival rates changes next; for a sinusoid, at the next 64th of its period."""
     times = [math.inf]
@@ -95,11 +117,14 @@ def next_change(queue: Queue, now: float) -> float:
 
 @dataclass(frozen=True)
 class BestStationary(Controller):
-    """Knows how the rates change in time and keeps to the best trunk reservation policy that never changes."""
+    """Knows how the rates change in time and keeps to the best trunk reservation policy found that never changes.
+
+    Best in the long run, where the rates repeat; else, or where a horizon is named, from empty up to the horizon.
+    """
 
     name: ClassVar[str] = "best-stationary"
     knows_truth: ClassVar[bool] = True
-    horizon: float | None = None  # needed where the rates do not come back to where they were
+    horizon: float | None = None  # needed where the rates do not repeat
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None

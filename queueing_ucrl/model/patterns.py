@@ -56,7 +56,7 @@ class ArrivalPattern(ABC):
     @property
     @abstractmethod
     def mean(self) -> float:
-        """The factor's mean over a period; of steps that do not come again, the last factor."""
+        """The factor's mean in the long run: over a period; of steps that do not come again, the last factor."""
 
     def factor(self, time: float) -> float:
         """factor(t)."""
@@ -124,7 +124,10 @@ class Steps(ArrivalPattern):
     def mean(self) -> float:
         if math.isinf(self.period):
             return self.factors[-1]
-        return float(np.diff((0.0, *self.times, self.period)) @ np.array(self.factors)) / self.period
+        edges = pairwise((0.0, *self.times, self.period))
+        return (
+            sum(factor * (end - start) for factor, (start, end) in zip(self.factors, edges, strict=True)) / self.period
+        )
 
 
 @dataclass(frozen=True)

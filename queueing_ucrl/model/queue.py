@@ -172,8 +172,11 @@ class Queue(ReadOnlyArrays):
         return self._steady([c.pattern.factor(time) for c in self.classes])
 
     def on_average(self) -> Queue:
-        """The queue with the arrival rates' means over time."""
-        return self._steady([c.pattern.mean for c in self.classes])
+        """The queue with the arrival rates' long-run means: over a period; of steps that do not come again, the rate
+        after the last one. No policy is promised the gain of this queue: its best policy may earn more or less on the
+        drifting one. A queue that does not drift is its own mean.
+        """
+        return self._steady([c.pattern.mean for c in self.classes]) if self.drifts else self
 
     def _steady(self, factors: Sequence[float]) -> Queue:
         rates = [max(c.arrival_rate * max(f, 1e-9), SLOWEST) for c, f in zip(self.classes, factors, strict=True)]
@@ -256,7 +259,12 @@ class Queue(ReadOnlyArrays):
 
     @cached_property
     def model(self) -> AdmissionModel:
-        """The queue as a decision model, its rates the same in every state."""
+        """The queue as a decision model, its rates the same in every state (and at all times)."""
+        if self.drifts:
+            raise ValueError(
+                "the queue's arrival rates change in time, so no one model holds: take queue.on_average() for their "
+                "means, queue.at(time) for those of a moment, or Drift(queue) for what a policy earns as they change"
+            )
         rates = read_only(np.tile(self.arrival_rates, (self.capacity, 1)))
         return AdmissionModel(rates, self.rewards, self.service_rates)
 

@@ -31,13 +31,27 @@ def figure_bytes(figure: Figure) -> bytes:
     return sink.getvalue()
 
 
+def _first(study: Study, point: int) -> int:
+    """The first cell of a point: whom the others are compared with where no optimum is known."""
+    return next(k for k, cell in enumerate(study.cells) if cell.point == point)
+
+
 def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap") -> None:
-    """Mean regret of each controller with its 95 % interval, and each replication as a faint line if they are few."""
+    """Mean regret of each controller with its 95 % interval, and each replication as a faint line if they are few.
+
+    Where no optimum is known: the reward that each earned less than the first controller, on the same jobs.
+    """
+    first = _first(study, point)
+    no_optimum = bool(study.no_optimum(first))
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
         colour = COLOURS[[c.name for c in study.cells if c.point == point].index(cell.name) % len(COLOURS)]
-        samples, times = study.samples(k, kind), study.results[k][0].times
+        times = study.results[k][0].times
+        if no_optimum:
+            samples = study.samples(first, "expected_reward") - study.samples(k, "expected_reward")
+        else:
+            samples = study.samples(k, kind)
         mean, low, high = interval(samples)
         if 1 < len(samples) <= 30:
             axes.plot(times, samples.T, color=colour, linewidth=0.4, alpha=0.25)
@@ -48,7 +62,7 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap") -> Non
             va="center", fontsize=9,
         )  # fmt: skip
     axes.set_xlabel("time")
-    axes.set_ylabel("reward lost so far")
+    axes.set_ylabel(f"reward less than {study.cells[first].name}'s so far" if no_optimum else "reward lost so far")
     axes.grid(alpha=0.3, linewidth=0.5)
     axes.margins(x=0.01)
     axes.locator_params(axis="x", nbins=5)
@@ -58,17 +72,20 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap") -> Non
 
 
 def gain_panel(axes: Axes, study: Study, point: int) -> None:
-    """Reward per unit of time so far, as it closes in on the best."""
-    best = None
+    """What was earned so far per unit of time, from a hundredth of the horizon on (before, all is chance); the best as
+    a line where it is known.
+    """
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
         colour = COLOURS[[c.name for c in study.cells if c.point == point].index(cell.name) % len(COLOURS)]
-        best = study.results[k][0].summary["optimal_gain"]
         times = study.results[k][0].times
-        mean, low, high = interval(best - study.samples(k, "gap") / times)
+        late = times >= 0.01 * cell.horizon
+        mean, low, high = interval(study.samples(k, "expected_reward")[:, late] / times[late])
+        times = times[late]
         axes.fill_between(times, low, high, color=colour, alpha=0.25, linewidth=0)
         axes.plot(times, mean, color=colour, linewidth=2, label=cell.name)
+    best = study.results[_first(study, point)][0].summary["optimal_gain"]
     if best is not None:
         axes.axhline(best, color="black", linestyle="--", linewidth=1, label="best possible")
     axes.set_xscale("log")
@@ -79,15 +96,19 @@ def gain_panel(axes: Axes, study: Study, point: int) -> None:
 
 
 def regret_figure(study: Study, scenario: Scenario, point: int = 0) -> bytes:
-    """What learning cost: the regret, and the earnings as they close in on the best. PNG."""
+    """What learning cost: the regret, and the earnings beside the best where it is known. PNG."""
     figure = _figure(11, 4.4)
     left, right = figure.subplots(1, 2)
     regret_panel(left, study, point)
     gain_panel(right, study, point)
     count = max(len(results) for results in study.results)
     values = ", ".join(f"{key} = {value}" for key, value in scenario.values.items())
-    left.set_title("Lost to not knowing the arrival rates", loc="left", fontsize=10)
-    right.set_title("Earnings against the best possible", loc="left", fontsize=10)
+    if study.no_optimum(_first(study, point)):
+        left.set_title("Earned less than the first, on the same jobs", loc="left", fontsize=10)
+        right.set_title("Earnings per unit of time, so far", loc="left", fontsize=10)
+    else:
+        left.set_title("Lost to not knowing the arrival rates", loc="left", fontsize=10)
+        right.set_title("Earnings against the best possible", loc="left", fontsize=10)
     words = f"mean of {count} replications, shaded: 95 % interval" if count > 1 else "one replication"
     # a title is a scenario's text, not mathematics
     figure.suptitle(f"{scenario.title}{'  ' + values if values else ''}  ({words})".replace("$", r"\$"), fontsize=11)

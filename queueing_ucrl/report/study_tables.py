@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from queueing_ucrl.experiments.regret import KINDS
+from queueing_ucrl.experiments.regret import KINDS, REWARDS
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.tables import plain_table
 
@@ -40,23 +40,28 @@ def print_study(console: Console, title: str, study: Study) -> None:
         group = [result for result in results if result.get("values", {}) == values]
         if values:
             console.print(Text("\n" + ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold"))
-        drifts = any(cell.queue.drifts for cell in study.cells if cell.values == values)
-        _print_group(console, group, drifts=drifts)
+        _print_group(console, group)
         _print_differences(console, study, values)
 
 
 def _print_differences(console: Console, study: Study, values: dict[str, Any]) -> None:
-    """Controllers against the first one, on the same jobs: far sharper than the regrets themselves."""
+    """Controllers against the first one, on the same jobs: far sharper than the accounts themselves.
+
+    Regrets; where no optimum is known, rewards.
+    """
     cells = [k for k, cell in enumerate(study.cells) if cell.values == values]
     first = study.cells[cells[0]].name
     if len(cells) < 2 or len(study.results[cells[0]]) < 2:
         return
-    heading = f"regret less that of {first}"
+    if study.no_optimum(cells[0]):
+        heading, accounts = f"reward less that of {first}", {kind.removesuffix("_reward"): kind for kind in REWARDS}
+    else:
+        heading, accounts = f"regret less that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
     console.print()
-    table = plain_table(heading, "gap", "expected", "realised", text=(heading,))
+    table = plain_table(heading, *accounts, text=(heading,))
     for k in cells[1:]:
         entries = []
-        for kind in ("gap", "expected", "realised"):
+        for kind in accounts.values():
             sample = study.samples(k, kind)[:, -1:] - study.samples(cells[0], kind)[:, -1:]
             mean, low, high = interval(sample)
             entries.append(_with_interval({"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}))
@@ -69,19 +74,23 @@ def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [item for k, item in enumerate(items) if item not in items[:k]]
 
 
-def _print_group(console: Console, results: list[dict[str, Any]], *, drifts: bool) -> None:
+def _print_group(console: Console, results: list[dict[str, Any]]) -> None:
     count = results[0]["replications"]
     console.print(
         f"up to time {results[0]['horizon']:,g}, "
         + (f"mean of {count} replications ± 95 % interval\n" if count > 1 else "one replication\n")
     )
-    table = plain_table("regret (reward lost)", *(KINDS[k] for k in (2, 1, 0, 3)), text=("regret (reward lost)",))
-    for result in results:
-        regret = result["regret"]
-        table.add_row(Text(result["controller"]), *(_with_interval(regret[KINDS[k]]) for k in (2, 1, 0, 3)))
-    console.print(table)
-    console.print()
-    console.print(f"the best policy would earn {results[0]['optimal_gain']:.4f} per unit of time\n")
+    no_optimum = results[0]["no_optimum"]
+    if no_optimum:
+        console.print(f"no regret is shown: {no_optimum}\n")
+    else:
+        table = plain_table("regret (reward lost)", *(KINDS[k] for k in (2, 1, 0, 3)), text=("regret (reward lost)",))
+        for result in results:
+            regret = result["regret"]
+            table.add_row(Text(result["controller"]), *(_with_interval(regret[KINDS[k]]) for k in (2, 1, 0, 3)))
+        console.print(table)
+        console.print()
+        console.print(f"the best policy would earn {results[0]['optimal_gain']:.4f} per unit of time\n")
     table = plain_table("reward", "total", "per time", "utilisation", text=("reward",))
     for result in results:
         table.add_row(
@@ -108,12 +117,9 @@ def _print_group(console: Console, results: list[dict[str, Any]], *, drifts: boo
         f"\nat the end {waiting:.3g} jobs waited (their costs are not in) and {serving:.3g} were in service",
         style="dim",
     )
-    if drifts:
-        console.print(
-            "the rates change in time: gap and pseudo are against the best policy for their means; compare with\n"
-            "oracle-following and best-stationary to see what following them is worth",
-            style="dim",
-        )
+    if no_optimum:
+        console.print("total: with the waits as they were; per time: with their expected costs", style="dim")
+        return
     console.print(
         "gap: the cost of wrong decisions (least noise); expected: the paper's account;\n"
         "realised: with the waits as they were; pseudo: from the policies' true gains",

@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.drift import Drift
 from queueing_ucrl.model.performance import Performance, performance
-from queueing_ucrl.model.policy import BoolArray
+from queueing_ucrl.model.policy import BoolArray, Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solution import Solution
@@ -31,9 +33,19 @@ def _intervals(admits: BoolArray) -> list[list[int]]:
     return [[int(first), int(end) - 1] for first, end in edges.reshape(-1, 2)]
 
 
+def drifting_gain(queue: Queue, policy: Policy) -> tuple[float | None, str]:
+    """(what a policy earns in the long run while rates change, ""), or (None, why there is no such number)."""
+    if not queue.drifts:
+        return None, "the rates are steady"
+    try:
+        return Drift(queue).gain(policy), ""
+    except (ValueError, SolverError) as error:
+        return None, str(error)
+
+
 def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
     """A solved scenario as plain data; the keys are explained in `queueing-ucrl solve --help`."""
-    queue, policy = scenario.queue, solution.policy
+    queue, policy = scenario.queue.on_average(), solution.policy
     measures = performance(queue, policy)
     classes = [
         {
@@ -53,7 +65,9 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
         "capacity": queue.capacity,
         "service_rate": queue.service_rate,
         "load": queue.load,
+        "rates": "mean" if scenario.queue.drifts else "steady",
         "gain": solution.gain,
+        "drifting_gain": drifting_gain(scenario.queue, policy)[0],
         "trunk_reservation": policy.is_trunk_reservation,
         "classes": classes,
         "blocking_probability": measures.blocking,
@@ -117,15 +131,33 @@ def _picture(queue: Queue, admits: BoolArray) -> Table:
     return table
 
 
+def _print_drift(console: Console, queue: Queue, solution: Solution) -> None:
+    """What a policy for the mean rates is, and is not, while rates change."""
+    console.print(
+        "The arrival rates change in time. All of this is for their means, as if they stayed: the best policy then, "
+        "not the best that can be done while they change, and a gain that no policy is promised.\n"
+    )
+    console.print(f"gain {solution.gain:.10g} reward per unit of time, if the rates were their means")
+    earned, why = drifting_gain(queue, solution.policy)
+    words = (
+        f"{earned:.10g} as they change, in the long run" if earned is not None else f"as they change, not known: {why}"
+    )
+    console.print(f"     {words}\n")
+
+
 def print_solution(console: Console, scenario: Scenario, solution: Solution) -> None:
     """The best policy of a scenario, for a person."""
-    queue, measures = scenario.queue, performance(scenario.queue, solution.policy)
+    queue = scenario.queue.on_average()
+    measures = performance(queue, solution.policy)
     console.print(Text(scenario.title, style="bold"))
     console.print(
         f"servers {queue.servers}, capacity {queue.capacity}, service rate {queue.service_rate:.6g}, "
         f"load {queue.load:.3g}\n"
     )
-    console.print(f"gain {solution.gain:.10g} reward per unit of time, the best that any policy can earn\n")
+    if scenario.queue.drifts:
+        _print_drift(console, scenario.queue, solution)
+    else:
+        console.print(f"gain {solution.gain:.10g} reward per unit of time, the best that any policy can earn\n")
     console.print(_class_table(queue, solution, measures))
     console.print("\n[bold]who is let in[/bold], by the number of jobs in the system (# yes, . no, ~ in part)")
     console.print(_picture(queue, solution.policy.admits))

@@ -156,7 +156,9 @@ class ControlDesk:
                 expected_reward=float((tally.admissions * self.queue.rewards).sum()),
                 policy=self.policy,
                 belief={} if belief is None else belief.columns(),
-                truth_inside=None if belief is None else belief.contains(self.queue.arrival_rates),
+                truth_inside=None  # rates that change in time are no one truth
+                if belief is None or self.queue.drifts
+                else belief.contains(self.queue.arrival_rates),
             )
         )
 

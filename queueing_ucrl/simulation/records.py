@@ -16,6 +16,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.solvers.solution import Solution
 
 # waits are counted in bins of 1/64 octave, cut out of the bits of the double
 _SHIFT = 46
@@ -105,8 +106,8 @@ class Snapshot:
     expected_reward: FloatArray  # sum of r_i(s) over admitted jobs, by class
     reward: FloatArray  # sum of R_i, by class
     cost: FloatArray  # sum of C_i(W) over jobs that joined a server, by class
-    wrongly_admitted: FloatArray  # sum of g*(s) - r_i(s) over jobs the best policy would reject, by class
-    wrongly_rejected: FloatArray  # sum of r_i(s) - g*(s) over jobs it would admit, by class
+    wrongly_admitted: FloatArray | None  # sum of g*(s) - r_i(s) over jobs the best policy would reject, by class
+    wrongly_rejected: FloatArray | None  # sum of r_i(s) - g*(s) over jobs it would admit, by class; None: no optimum
 
 
 @dataclass
@@ -128,8 +129,7 @@ class Records:
     """All that is kept of a run."""
 
     queue: Queue
-    best_policy: Policy
-    best_bias: FloatArray  # g* of the best policy
+    best: Solution | None  # the best policy and its g*; None where no optimum is known
     waits: Waits
     counts: Counts
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -142,16 +142,29 @@ class Records:
         self.snapshots.append(snapshot(self, time))
 
 
+def wrong_decisions(
+    queue: Queue, best: Solution | None, admitted: IntArray, rejected: IntArray
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """What jobs wrongly admitted and wrongly rejected have cost, by class; None where no optimum is known."""
+    if best is None:
+        return None, None
+    distance = queue.rewards - best.relative_bias[:, None]
+    right = best.policy.admits
+    return (
+        np.where(right, 0.0, admitted * -distance).sum(axis=0),
+        np.where(right, rejected * distance, 0.0).sum(axis=0),
+    )
+
+
 def snapshot(records: Records, time: float) -> Snapshot:
     """Rewards and gap regrets that follow from the counts."""
     queue, counts = records.queue, records.counts
-    distance = queue.rewards - records.best_bias[:, None]
-    best = records.best_policy.admits
+    admitted, rejected = wrong_decisions(queue, records.best, counts.admitted, counts.rejected)
     return Snapshot(
         time=time,
         expected_reward=(counts.admitted * queue.rewards).sum(axis=0),
         reward=counts.admitted.sum(axis=0) * np.array([c.reward for c in queue.classes]),
         cost=records.waits.cost_sum.copy(),
-        wrongly_admitted=np.where(best, 0.0, counts.admitted * -distance).sum(axis=0),
-        wrongly_rejected=np.where(best, counts.rejected * distance, 0.0).sum(axis=0),
+        wrongly_admitted=admitted,
+        wrongly_rejected=rejected,
     )

@@ -36,7 +36,8 @@ class Run:
     engine: str
     engine_reason: str
     cautions: list[str]
-    best: Solution  # of the true queue: rho*, g*
+    best: Solution | None  # of the true queue: rho*, g*; None where no optimum is known
+    no_optimum: str  # why not; "" where there is one
     records: Records
     solve_records: list[SolveRecord]
     unfinished_jobs: list[Unfinished]
@@ -54,8 +55,9 @@ class Run:
 
     @cached_property
     def _gains(self) -> dict[Policy, float]:
+        """What the policies are truly worth in the long run; nan where rates change in time."""
         policies = {segment.policy for segment in self.records.segments} | {e.policy for e in self.records.episodes}
-        return {policy: evaluate(self.queue, policy).gain for policy in policies}
+        return {policy: np.nan if self.queue.drifts else evaluate(self.queue, policy).gain for policy in policies}
 
     @property
     def _segments(self) -> list[tuple[float, float]]:
@@ -119,13 +121,14 @@ class Run:
 
     @cached_property
     def curve(self) -> RegretCurve:
-        """All regret accounts on the run's grid."""
-        return RegretCurve.from_snapshots(self.records.snapshots, self.best.gain, self._segments)
+        """All accounts on the run's grid."""
+        classes = len(self.queue.classes)
+        return RegretCurve.from_snapshots(self.records.snapshots, classes, self.best, self._segments, self.no_optimum)
 
     def regret(
         self, kind: str = "expected", times: Sequence[float] | FloatArray | None = None, by: str | None = None
     ) -> pd.DataFrame:
-        """The regret as a frame with columns time and regret.
+        """The regret as a frame with columns time and regret; a ValueError says why where no optimum is known.
 
         kind: "realised", "expected", "gap" or "pseudo". times: other times than the run's grid (needs the event log).
         by: for "gap", "class" or "cause" (wrongly admitted, wrongly rejected): one column each.
@@ -135,15 +138,28 @@ class Run:
         curve = self.curve if times is None else self.curve_at(times)
         return curve.frame(kind, by, self.queue.class_names)
 
+    def rewards(self, kind: str = "expected_reward", times: Sequence[float] | FloatArray | None = None) -> pd.DataFrame:
+        """What was earned so far, as a frame with columns time and reward.
+
+        kind: "expected_reward" (the sum of r_i(s) over admitted jobs) or "realised_reward" (of R_i, less the costs of
+        the waits as they were). times: other times than the run's grid (needs the event log).
+        """
+        import pandas as pd
+
+        curve = self.curve if times is None else self.curve_at(times)
+        return pd.DataFrame({"time": curve.times, "reward": curve.earned(kind)})
+
     def curve_at(self, times: Sequence[float] | FloatArray) -> RegretCurve:
-        """All regret accounts at any times, in order, from the event log: the same numbers as from the tallies."""
+        """All accounts at any times, in order, from the event log: the same numbers as from the tallies."""
         asked = np.unique(np.asarray(times, dtype=float))
         if asked.size and not 0 <= asked[0] <= asked[-1] <= self.horizon:  # nan sorts last, and is refused
             raise ValueError(f"times must lie between 0 and the horizon {self.horizon:g}")
-        return curve_from_events(self.events, self.queue, self.best, asked, self._segments)
+        return curve_from_events(self.events, self.queue, self.best, asked, self._segments, self.no_optimum)
 
     def decomposition(self) -> dict[str, float]:
-        """The expected regret by the paper's Section 5: out, bad, good."""
+        """The expected regret by the paper's Section 5: out, bad, good; a ValueError says why where there is none."""
+        if self.best is None:
+            raise ValueError(f"no regret: {self.no_optimum}")
         return decompose(self.records.episodes, self.best.gain, self.queue.total_arrival_rate)
 
     def summary(self) -> dict[str, Any]:
@@ -173,10 +189,12 @@ class Run:
             "replication": self.replication,
             "engine": self.engine,
             "reward": float(last.reward.sum() - last.cost.sum()),
-            "optimal_gain": self.best.gain,
+            "expected_reward": float(last.expected_reward.sum()),
+            "optimal_gain": None if self.best is None else self.best.gain,
+            "no_optimum": self.no_optimum,
             "gain": float(last.expected_reward.sum()) / self.horizon,
-            "last_policy_gain": self._gains[self.records.segments[-1].policy],
-            "regret": {kind: _or_none(curve.total(kind)[-1]) for kind in KINDS},
+            "last_policy_gain": _or_none(self._gains[self.records.segments[-1].policy]),
+            "regret": {kind: None if self.best is None else _or_none(curve.total(kind)[-1]) for kind in KINDS},
             "classes": classes,
             "utilisation": self.records.busy_time / (self.horizon * self.queue.servers),
             "episodes": len(self.records.episodes),

@@ -20,8 +20,7 @@ from queueing_ucrl.simulation.outcome import Progress
 from queueing_ucrl.simulation.records import Counts, Records, Waits
 from queueing_ucrl.simulation.run import Run
 from queueing_ucrl.simulation.streams import Streams
-from queueing_ucrl.solvers.solution import Solution
-from queueing_ucrl.solvers.solve import solve
+from queueing_ucrl.solvers.optimum import optimum
 
 ENGINES = ("auto", "simpy", "compiled")
 GRID_POINTS = 200
@@ -84,14 +83,13 @@ def simulate(
     solver_latency: float = 0.0,
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    best: Solution | None = None,
 ) -> Run:
     """Run `queue` under `controller` up to `horizon`.
 
     controller: an object, or a name with `options`. engine: "simpy", "compiled" or "auto"; the paths are the same to
     the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
     at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
-    to answer; until then the old policy holds. best: the queue's own solution, where the caller has it already.
+    to answer; until then the old policy holds. A queue whose optimum is not known runs too; run.no_optimum says why.
     """
     if isinstance(controller, str):
         controller = make_controller(controller, dict(options or {}))
@@ -108,8 +106,8 @@ def simulate(
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
     for caution in cautions:
         warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
-    best = solve(queue.on_average() if queue.drifts else queue) if best is None else best
-    records = Records(queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
+    best, no_optimum = optimum(queue)
+    records = Records(queue, best, Waits(queue), Counts.none(queue))
     streams = Streams(seed, replication)
     desk = ControlDesk(queue, controller, streams.controller(), records)
     sink: MemoryLog | ParquetLog | None = None
@@ -149,6 +147,7 @@ def simulate(
         engine_reason=reason,
         cautions=cautions,
         best=best,
+        no_optimum=no_optimum,
         records=records,
         solve_records=desk.solver.records,
         unfinished_jobs=unfinished,

@@ -15,11 +15,8 @@ ENDS = FIRST * 2.0 ** np.arange(17)  # T_1 .. T_17 = 655,360
 def curves(replications, seed):
     """Mean-bearing accounts at every T_k, a row a replication."""
     queue = paper_queue()
-    best = qu.solve(queue)
     runs = [
-        qu.simulate(
-            queue, qu.UcrlAc((1.0, 4.0), FIRST), horizon=ENDS[-1], seed=seed, replication=r, best=best, grid=ENDS
-        )
+        qu.simulate(queue, qu.UcrlAc((1.0, 4.0), FIRST), horizon=ENDS[-1], seed=seed, replication=r, grid=ENDS)
         for r in range(replications)
     ]
     return {kind: np.array([run.curve.total(kind) for run in runs]) for kind in ("gap", "expected")}

@@ -27,9 +27,7 @@ def accounts(controller, replications, horizon=HORIZON):
     boundary = bias_from_empty(best)
     rows = []
     for replication in range(replications):
-        run = qu.simulate(
-            queue, controller, horizon=horizon, seed=71, replication=replication, best=best, grid=[horizon]
-        )
+        run = qu.simulate(queue, controller, horizon=horizon, seed=71, replication=replication, grid=[horizon])
         last = {kind: run.curve.total(kind)[-1] for kind in ("realised", "expected", "gap", "pseudo")}
         rows.append(
             [

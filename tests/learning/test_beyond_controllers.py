@@ -226,7 +226,7 @@ def test_coverage_in_runs(name: str) -> None:
     best, count = qu.solve(queue), 2000
     outside: dict[float, int] = {}
     for replication in range(count):
-        run = qu.simulate(queue, name, horizon=3000.0, seed=5, replication=replication, grid=[3000.0], best=best)
+        run = qu.simulate(queue, name, horizon=3000.0, seed=5, replication=replication, grid=[3000.0])
         gains = {record.time: record.gain for record in run.solve_records}
         for episode in run.records.episodes[1:]:
             outside[episode.start] = outside.get(episode.start, 0) + (not episode.truth_inside)

@@ -35,9 +35,7 @@ def test_the_truth_is_covered_as_promised_and_then_the_gain_is_optimistic(queue,
     horizon = first * 2**6
     missed = np.zeros(7, dtype=int)
     for replication in range(REPLICATIONS):
-        run = qu.simulate(
-            queue, controller, horizon=horizon, seed=61, replication=replication, best=best, grid=[horizon]
-        )
+        run = qu.simulate(queue, controller, horizon=horizon, seed=61, replication=replication, grid=[horizon])
         for k, (episode, solve) in enumerate(zip(run.records.episodes, run.solve_records, strict=True)):
             assert solve.time == episode.start
             if episode.truth_inside:
