@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.elementary import sin
 from queueing_ucrl.model.waits import FloatArray
 
 STEADY, STEPS, SINUSOID = range(3)
@@ -33,7 +34,7 @@ def pattern_factor(kind, data, time):  # type: ignore[no-untyped-def]
             j += 1
         return data[2 + changes + j]
     if kind == SINUSOID:  # data: amplitude, angular speed, phase
-        return 1.0 + data[0] * math.sin(data[1] * time + data[2])
+        return 1.0 + data[0] * sin(data[1] * time + data[2])
     return 1.0
 
 
@@ -115,7 +116,7 @@ class Steps(ArrivalPattern):
     def mean(self) -> float:
         if math.isinf(self.period):
             return self.factors[-1]
-        return float(np.diff((0.0, *self.times, self.period)) @ np.array(self.factors)) / self.period
+        return float((np.diff((0.0, *self.times, self.period)) * np.array(self.factors)).sum()) / self.period
 
 
 @dataclass(frozen=True)
