@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import queueing_ucrl as qu
+from queueing_ucrl.learning import estimators
+from queueing_ucrl.model import elementary
+from queueing_ucrl.model.quantiles import student_quantile
+from queueing_ucrl.simulation.simulate import time_grid
+from queueing_ucrl.variates import Exponentials, beta, standard_gamma
 
 COSTS = {
     "free": "",
@@ -91,10 +98,6 @@ def scenarios() -> dict[str, str]:
     }  # fmt: skip
 
 
-def _square_root(wait: float) -> float:
-    return wait**0.5 if wait > 0.0 else 0.0
-
-
 def own_function(folder: Path) -> None:
     """A cost that is a function of Python, which no file can hold; its expectation is by quadrature."""
     classes = [
@@ -108,15 +111,62 @@ def own_function(folder: Path) -> None:
     (folder / "rewards").write_bytes(queue.rewards.tobytes())
 
 
+def numbers(folder: Path) -> None:
+    """What the studies rest on, many times each: a function with a variant by processor gives itself away in thousands
+    of values, where a small study may miss it.
+    """
+    rng = np.random.default_rng(17)
+    x = np.concatenate(
+        [rng.uniform(-30.0, 30.0, 4000), np.ldexp(rng.uniform(-1.0, 1.0, 4000), rng.integers(-40, 9, 4000))]
+    )
+    size = np.abs(x)
+    found: dict[str, Any] = {
+        name: [function(float(value)) for value in (x if name in ("exp", "expm1", "sin") else size)]
+        for name in ("exp", "expm1", "log", "log1p", "sin", "stirling_error", "log_gamma")
+        for function in [getattr(elementary, name)]
+    }
+    found |= {f"power {p}": elementary.powers(size, p) for p in (-0.7, 0.3, 1.7, 3.1)}
+    costs = [
+        qu.Free(), qu.Linear(0.37), qu.Power(0.21, 1.7), qu.Power(0.2, 0.4), qu.Saturating(6.3, 0.45),
+        qu.Deadline(5.1, 1.3), qu.PiecewiseLinear([(0.7, 0.0), (1.9, 2.3), (4.1, 3.9)]),
+        qu.Custom(lambda wait: wait * wait),
+    ]  # fmt: skip
+    found |= {f"cost {k}": cost(size) for k, cost in enumerate(costs)}
+    for servers, rate in ((1, 0.7), (7, 3.3)):
+        classes = [qu.JobClass(f"{k}", 1.0, 9.0, cost) for k, cost in enumerate(costs)]
+        found[f"rewards {servers}"] = qu.Queue(servers, 300, rate, classes).rewards
+    found |= {f"grid {h}": time_grid(h) for h in (1.0, 96.0, 1e5, 3.7e6)}
+    counts = [(float(n), 0.7 * n + 1.0, 0.5 / (n + 1)) for n in rng.integers(0, 10**6, 300).tolist() + list(range(60))]
+    found["exact"] = [estimators.exact_interval(*each) for each in counts]
+    found["anytime"] = [estimators.anytime_interval(*each, 1.3) for each in counts]
+    found["student"] = [student_quantile(0.95, float(n)) for n in range(1, 200)]
+    found["exponential"] = np.empty(200_000)
+    Exponentials(np.random.default_rng(3)).fill(found["exponential"])
+    found["gamma"] = [standard_gamma(rng, np.full(3000, shape)) for shape in (0.3, 0.5, 1.0, 1.5, 40.0)]
+    found["beta"] = [beta(rng, a, np.full(3000, b)) for a, b in ((0.5, 0.5), (1.0, 1.0), (1.5, 30.0))]
+    pattern = qu.Sinusoid(0.6, 24.0, -2.3)
+    found["sinusoid"] = [pattern.factor(1e3 * t) for t in size.tolist()]
+    for name, values in found.items():
+        (folder / name).write_bytes(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+
+
+def variants(folder: Path) -> None:
+    """What does depend on the processor, to see that the emulation is felt: the C library's exp, and a dot product."""
+    x = np.random.default_rng(0).uniform(-5.0, 5.0, 20_000)
+    (folder / "glibc").write_bytes(np.array([math.exp(value) for value in x.tolist()]).tobytes())
+    (folder / "openblas").write_bytes(np.array(x @ x).tobytes())
+
+
 def run(folder: Path, names: list[str]) -> None:
     """Run the studies of these names (none: all) into folders of their own."""
     from queueing_ucrl.cli import main
 
     files = scenarios()
-    for name in names or [*files, "own-function"]:
-        if name == "own-function":
+    others = {"own-function": own_function, "numbers": numbers, "variants": variants}
+    for name in names or [*files, *others]:
+        if name in others:
             (folder / name).mkdir(parents=True)
-            own_function(folder / name)
+            others[name](folder / name)
             continue
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{name}.toml"
