@@ -140,5 +140,5 @@ class StudyFolder:
         import pyarrow.parquet as pq
 
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink)
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink, compression="zstd")
         self.write_bytes(name, sink.getvalue().to_pybytes())

@@ -21,12 +21,12 @@ from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import t as student
 
 from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.regret import KINDS, REWARDS
 from queueing_ucrl.experiments.trial import Trial, TrialResult, run_trial
 from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.model.quantiles import student_quantile
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import controller_name
@@ -48,7 +48,7 @@ def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Flo
     mean = samples.mean(axis=0)
     if count < 2:
         return mean, mean, mean
-    half = student.ppf(0.5 + 0.5 * level, count - 1) * samples.std(axis=0, ddof=1) / math.sqrt(count)
+    half = student_quantile(level, float(count - 1)) * samples.std(axis=0, ddof=1) / math.sqrt(count)
     return mean, mean - half, mean + half
 
 

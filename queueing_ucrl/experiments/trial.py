@@ -116,7 +116,7 @@ class TrialResult:
         text = json.dumps(about)  # the order of keys is kept: it is the order of columns in the study's tables
         metadata = {"queueing_ucrl": text, "digest": _digest(text, columns)}
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), sink)
+        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), sink, compression="zstd")
         write_atomically(path, sink.getvalue().to_pybytes())
 
     @classmethod

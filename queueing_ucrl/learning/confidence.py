@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from queueing_ucrl.model.elementary import log
 from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
@@ -22,7 +23,7 @@ def truncation(lowest_rate: float, delta: float) -> float:
     """
     if lowest_rate == 0.0:
         return math.inf
-    return 2.0 / (lowest_rate**2 * math.log(1.0 / delta))
+    return 2.0 / (lowest_rate * lowest_rate * log(1.0 / delta))
 
 
 def truncated_mean(gaps: FloatArray, lowest_rate: float, delta: float) -> float:
@@ -35,7 +36,7 @@ def gap_radius(count: int, lowest_rate: float, delta: float) -> float:
     """e = (4 / Lambda_min) sqrt((2/nu) log(1/delta)): |1/Lambda - 1/Lambda^| <= e with probability 1 - delta."""
     if count == 0 or lowest_rate == 0.0:
         return math.inf
-    return 4.0 / lowest_rate * math.sqrt(2.0 / count * math.log(1.0 / delta))
+    return 4.0 / lowest_rate * math.sqrt(2.0 / count * log(1.0 / delta))
 
 
 def rate_interval(
@@ -49,7 +50,7 @@ def rate_interval(
     low, high = bounds
     if not math.isfinite(radius):
         return low, high
-    lower, upper = estimate - high**2 * radius, estimate + high**2 * radius
+    lower, upper = estimate - high * high * radius, estimate + high * high * radius
     if learn_upper_bound and estimate * radius < 1.0:
         upper = min(upper, estimate / (1.0 - estimate * radius))
     return min(max(lower, low), high), min(max(upper, low), high)
@@ -59,7 +60,7 @@ def share_radius(count: int, classes: int, delta: float) -> float:
     """eps_p = sqrt((2m/N) log(2/delta)): |p - p^|_1 <= eps_p with probability 1 - delta; 2 where nothing was seen."""
     if count == 0:
         return 2.0
-    return math.sqrt(2.0 * classes / count * math.log(2.0 / delta))
+    return math.sqrt(2.0 * classes / count * log(2.0 / delta))
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class ConfidenceSet:
         total = int(class_totals.sum())
         return cls(
             rate_estimate=estimate,
-            rate_radius=high**2 * radius,
+            rate_radius=high * high * radius,
             rate_interval=rate_interval(estimate, radius, bounds, learn_upper_bound=learn_upper_bound),
             shares=class_totals / max(total, 1),
             share_radius=share_radius(total, class_totals.size, delta),

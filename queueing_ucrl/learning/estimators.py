@@ -21,6 +21,8 @@ import numpy as np
 
 from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius, truncation
 from queueing_ucrl.learning.controller import Belief, Tally
+from queueing_ucrl.model.elementary import exp, expm1, log, log1p, log_gamma, stirling_error
+from queueing_ucrl.model.quantiles import gamma_quantile, gamma_upper_quantile
 from queueing_ucrl.model.waits import FloatArray
 
 B_co = TypeVar("B_co", bound=Belief, covariant=True)
@@ -38,23 +40,17 @@ def upper_limit(count: float, exposure: float, delta: float) -> float:
 
     P(rate <= limit) >= 1 - delta at any fixed exposure; x with Q(count + 1, x) = delta, over the exposure.
     """
-    from scipy.special import gammainccinv
-
-    return float(gammainccinv(count + 1.0, delta)) / exposure if exposure > 0.0 else math.inf
+    return float(gamma_upper_quantile(count + 1.0, delta)) / exposure if exposure > 0.0 else math.inf
 
 
 def upper_limits(counts: FloatArray, exposure: float, delta: float) -> FloatArray:
     """The same for several counts, the exposure positive."""
-    from scipy.special import gammainccinv
-
-    return np.asarray(gammainccinv(counts + 1.0, delta), dtype=np.float64) / exposure
+    return np.array([upper_limit(float(count), exposure, delta) for count in counts])
 
 
 def exact_interval(count: float, exposure: float, delta: float) -> tuple[float, float]:
     """Garwood's interval of a Poisson rate: each tail delta / 2. Coverage at least 1 - delta at any fixed exposure."""
-    from scipy.special import gammaincinv
-
-    low = float(gammaincinv(count, 0.5 * delta)) / exposure if count > 0.0 else 0.0
+    low = float(gamma_quantile(count, 0.5 * delta)) / exposure if count > 0.0 else 0.0
     return low, upper_limit(count, exposure, 0.5 * delta)
 
 
@@ -68,25 +64,17 @@ def log_mixture(count: float, exposure: float, prior_exposure: float, shape: flo
     """
     a, b, n, t = shape, prior_exposure, count, exposure
     if n == 0.0:
-        return -a * math.log1p(t / b)
+        return -a * log1p(t / b)
     total = a + n
     return (
-        a * math.log(b * total / (b + t))
-        + n * (math.log1p(a / n) - math.log1p(b / t))
+        a * log(b * total / (b + t))
+        + n * (log1p(a / n) - log1p(b / t))
         - a
-        - 0.5 * math.log(total)
-        + 0.5 * math.log(2.0 * math.pi)
-        + _stirling_error(total)
-        - math.lgamma(a)
+        - 0.5 * log(total)
+        + 0.5 * log(2.0 * math.pi)
+        + stirling_error(total)
+        - log_gamma(a)
     )
-
-
-def _stirling_error(x: float) -> float:
-    """log Gamma(x) - (x - 1/2) log x + x - log(2 pi) / 2."""
-    if x < 15.0:
-        return math.lgamma(x) - (x - 0.5) * math.log(x) + x - 0.5 * math.log(2.0 * math.pi)
-    q = 1.0 / (x * x)
-    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188 - 691 / 360360 * q) * q) * q) * q) * q) / x
 
 
 def anytime_interval(
@@ -100,12 +88,12 @@ def anytime_interval(
     """
     if not exposure > 0.0:
         return 0.0, math.inf
-    excess = -math.log(delta) - log_mixture(count, exposure, prior_exposure, shape)
+    excess = -log(delta) - log_mixture(count, exposure, prior_exposure, shape)
     if count == 0.0:
         return 0.0, excess / exposure
     depth = excess / count
     estimate = count / exposure
-    return estimate * math.exp(-_root_below(depth)), estimate * (1.0 + _root_above(depth))
+    return estimate * exp(-_root_below(depth)), estimate * (1.0 + _root_above(depth))
 
 
 def _root_above(depth: float) -> float:
@@ -114,7 +102,7 @@ def _root_above(depth: float) -> float:
         return 0.0
     u = depth + math.sqrt(2.0 * depth)  # too large by a third of the depth or less
     while True:
-        smaller = u - (u - math.log1p(u) - depth) * (1.0 + u) / u
+        smaller = u - (u - log1p(u) - depth) * (1.0 + u) / u
         if not smaller < u:
             return u
         u = smaller
@@ -126,7 +114,7 @@ def _root_below(depth: float) -> float:
         return 0.0
     v = depth + math.sqrt(2.0 * depth)
     while True:
-        smaller = v + (math.expm1(-v) + v - depth) / math.expm1(-v)
+        smaller = v + (expm1(-v) + v - depth) / expm1(-v)
         if not smaller < v:
             return v
         v = smaller
@@ -138,7 +126,7 @@ def weissman_radius(count: int, classes: int, delta: float) -> float:
         return 0.0
     if count == 0:
         return 2.0
-    return math.sqrt(2.0 / count * (math.log(2.0**classes - 2.0) - math.log(delta)))
+    return math.sqrt(2.0 / count * (log(math.ldexp(1.0, classes) - 2.0) - log(delta)))
 
 
 # --- memories --------------------------------------------------------------------------------------------------------
@@ -207,7 +195,7 @@ class Discount:
         self.time = self.departures = self.busy_time = 0.0
 
     def add(self, tally: Tally) -> Evidence:
-        weight = math.exp(-tally.duration / self.scale)
+        weight = exp(-tally.duration / self.scale)
         self.arrivals = weight * self.arrivals + tally.arrivals
         self.time = weight * self.time + tally.duration
         self.departures = weight * self.departures + tally.departures

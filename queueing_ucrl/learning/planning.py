@@ -27,6 +27,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.model.waits import ErlangWaits, FloatArray
 from queueing_ucrl.solvers.service import SolveRequest
+from queueing_ucrl.variates import standard_gamma
 
 B = TypeVar("B", bound=Belief)
 
@@ -151,13 +152,13 @@ class PosteriorDraw:
     chance: np.random.Generator
 
     def __call__(self, belief: GammaPosterior) -> Decision | None:
-        rates = self.chance.standard_gamma(belief.shapes) / belief.time
+        rates = standard_gamma(self.chance, belief.shapes) / belief.time
         service_rate = None
         if belief.service is not None:
             shape, busy_time = belief.service
             if shape <= PRIOR_SHAPE:  # no departure yet
                 return None
-            service_rate = float(self.chance.standard_gamma(shape)) / busy_time
+            service_rate = float(standard_gamma(self.chance, shape)) / busy_time
         return _decide(self.knowledge, belief, rates, service_rate)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed, number
+from queueing_ucrl.model.elementary import expm1s, powers
 from queueing_ucrl.model.waits import ErlangWaits, FloatArray
 
 
@@ -80,7 +81,7 @@ class Power(HoldingCost):
         object.__setattr__(self, "exponent", _checked("power", self.exponent, "exponent", positive=True))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
-        return self.coefficient * np.asarray(wait, dtype=float) ** self.exponent
+        return self.coefficient * powers(wait, self.exponent)
 
     def expected(self, waits: ErlangWaits) -> FloatArray:
         return self.coefficient * waits.moment(self.exponent)
@@ -98,7 +99,7 @@ class Saturating(HoldingCost):
         object.__setattr__(self, "rate", _checked("saturating", self.rate, "rate", positive=True))
 
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
-        return -self.ceiling * np.expm1(-self.rate * np.asarray(wait, dtype=float))
+        return -self.ceiling * expm1s(-self.rate * np.asarray(wait, dtype=float))
 
     def expected(self, waits: ErlangWaits) -> FloatArray:
         return self.ceiling * waits.transform_complement(self.rate)
@@ -162,7 +163,9 @@ class PiecewiseLinear(HoldingCost):
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         t = np.asarray(wait, dtype=float)
         times, costs = np.array(self.points).T
-        return np.interp(t, times, costs) + self.slopes[-1] * np.maximum(t - times[-1], 0.0)
+        slopes = np.array([*self.slopes, self.slopes[-1]])
+        piece = np.maximum(np.searchsorted(times, t, side="right") - 1, 0)
+        return costs[piece] + slopes[piece] * (t - times[piece])
 
     def expected(self, waits: ErlangWaits) -> FloatArray:
         slopes = self.slopes

@@ -17,6 +17,7 @@ import numpy as np
 
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.checks import listed, number
+from queueing_ucrl.model.elementary import sin
 from queueing_ucrl.model.waits import FloatArray
 
 STEADY, STEPS, SINUSOID = range(3)
@@ -34,7 +35,7 @@ def pattern_factor(kind, data, time):  # type: ignore[no-untyped-def]
             j += 1
         return data[2 + changes + j]
     if kind == SINUSOID:  # data: amplitude, angular speed, phase
-        return 1.0 + data[0] * math.sin(data[1] * time + data[2])
+        return 1.0 + data[0] * sin(data[1] * time + data[2])
     return 1.0
 
 

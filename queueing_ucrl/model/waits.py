@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 
@@ -22,31 +23,47 @@ import numpy.typing as npt
 
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.checks import ReadOnlyArrays, read_only
+from queueing_ucrl.model.elementary import exp, expm1s, log, log1p, power, stirling_error
 
 FloatArray = npt.NDArray[np.float64]
 
 PANEL_WIDTH = 0.25
-PANEL_NODES, PANEL_WEIGHTS = np.polynomial.legendre.leggauss(20)
 SMOOTHNESS = 1e-10  # how far two quadratures may differ, relative
 
 
-@compiled
-def _stirling_error(n):  # type: ignore[no-untyped-def]
-    """log n! - log(sqrt(2 pi n) (n/e)^n), by its asymptotic series above 15."""
-    if n < 15.5:
-        return math.lgamma(n + 1.0) - (n + 0.5) * math.log(n) + n - 0.9189385332046727418
-    q = 1.0 / (n * n)
-    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - (1 / 1188 - 691 / 360360 * q) * q) * q) * q) * q) / n
+def gauss_legendre(count: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss and Legendre's quadrature on [-1, 1]: Newton's method in decimals, then rounded.
+
+    P_n by (n + 1) P_{n+1} = (2n + 1) x P_n - n P_{n-1}; weights 2 / ((1 - x^2) P_n'(x)^2).
+    """
+    nodes, weights = [], []
+    with localcontext(Context(prec=30)):
+        for i in range(count):
+            x = -Decimal(math.cos(math.pi * (i + 0.75) / (count + 0.5)))
+            while True:
+                before, value = Decimal(1), x
+                for n in range(1, count):
+                    before, value = value, ((2 * n + 1) * x * value - n * before) / (n + 1)
+                slope = count * (before - x * value) / (1 - x * x)
+                x -= value / slope
+                if abs(value / slope) < Decimal("1e-20"):
+                    break
+            nodes.append(float(x))
+            weights.append(float(2 / ((1 - x * x) * slope * slope)))
+    return np.array(nodes), np.array(weights)
+
+
+PANEL_NODES, PANEL_WEIGHTS = gauss_legendre(20)
 
 
 @compiled
-def _deviance(n, x):  # type: ignore[no-untyped-def]
+def deviance(n, x):  # type: ignore[no-untyped-def]
     """n log(n/x) + x - n without cancellation near n = x (after Loader's saddle-point method).
 
     The series is used far from n = x too: there the two large terms would still lose 1e-12 at n = 10^4.
     """
     if abs(n - x) >= 0.4 * (n + x):
-        return n * math.log(n / x) + x - n
+        return n * log(n / x) + x - n
     v = (n - x) / (n + x)
     total = (n - x) * v
     term = 2.0 * n * v
@@ -68,19 +85,16 @@ def poisson_pmf(count, x, x_low):  # type: ignore[no-untyped-def]
         if x == 0.0:
             pmf[j] = 1.0 if j == 0 else 0.0
         elif j == 0:
-            pmf[j] = math.exp(-x) * (1.0 - x_low)
-        elif j < 16:
+            pmf[j] = exp(-x) * (1.0 - x_low)
+        elif j < 16 and x < 700.0:
             # few factors: the plain product is more exact than a logarithm
-            value = math.exp(-x) if x < 700.0 else 0.0
-            if value > 0.0:
-                for q in range(1, j + 1):
-                    value *= x / q
-                pmf[j] = value * (1.0 + (j / x - 1.0) * x_low)
-            else:
-                pmf[j] = math.exp(j * math.log(x) - x - math.lgamma(j + 1.0))
+            value = exp(-x)
+            for q in range(1, j + 1):
+                value *= x / q
+            pmf[j] = value * (1.0 + (j / x - 1.0) * x_low)
         else:
-            exponent = -_stirling_error(float(j)) - _deviance(float(j), x) + (j / x - 1.0) * x_low
-            pmf[j] = math.exp(exponent) / math.sqrt(2.0 * math.pi * j)
+            exponent = -stirling_error(float(j)) - deviance(float(j), x) + (j / x - 1.0) * x_low
+            pmf[j] = exp(exponent) / math.sqrt(2.0 * math.pi * j)
     return pmf
 
 
@@ -102,12 +116,12 @@ def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignor
         outer = 0.0
         j = first
         n = float(k - 1)
-        log_root = 0.0 if k == 1 else _stirling_error(n) + 0.5 * math.log(2.0 * math.pi * n)
+        log_root = 0.0 if k == 1 else stirling_error(n) + 0.5 * log(2.0 * math.pi * n)
         while j < nodes.size and nodes[j] <= centre + window:
             y = nodes[j]
             x = y * y
-            exponent = -x if k == 1 else -_deviance(n, x) - log_root
-            term = weights[j] * 2.0 * y * math.exp(exponent) * values[j]
+            exponent = -x if k == 1 else -deviance(n, x) - log_root
+            term = weights[j] * 2.0 * y * exp(exponent) * values[j]
             total += term
             if y > centre + 0.8 * window:
                 outer += term
@@ -116,6 +130,21 @@ def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignor
         if outer > edge * total:
             edge = outer / total
     return expectation, edge
+
+
+@compiled
+def _moments(stages, rate, p):  # type: ignore[no-untyped-def]
+    """Gamma(k + p) / (Gamma(k) rate^p) for k = 1 .. stages. O(stages)."""
+    moment = np.empty(stages)
+    for k in range(stages, 0, -1):
+        n = max(float(k), 20.0)
+        if k >= 20 or k == stages:
+            exponent = (n - 0.5) * log1p(p / n) - p + stirling_error(n + p) - stirling_error(n)
+            value = power((n + p) / rate, p) * exp(exponent)
+        moment[k - 1] = value
+        for j in range(k, 20):
+            moment[k - 1] *= j / (j + p)
+    return moment
 
 
 @dataclass(frozen=True)
@@ -148,27 +177,12 @@ class ErlangWaits(ReadOnlyArrays):
 
     def moment(self, exponent: float) -> FloatArray:
         """E[W^p] = Gamma(k + p) / (Gamma(k) nu^p), by Stirling's series so that large k keep their digits."""
-        k = np.arange(1, self.stages + 1, dtype=float)
-        p = float(exponent)
-        shift = 20
-        base = np.maximum(k, shift)
-
-        def series(z: FloatArray) -> FloatArray:
-            q = 1.0 / (z * z)
-            tail = 1 / 1680 - (1 / 1188 - (691 / 360360 - q / 156) * q) * q
-            return (1 / 12 - (1 / 360 - (1 / 1260 - tail * q) * q) * q) / z
-
-        exponent_part = (base - 0.5) * np.log1p(p / base) - p + series(base + p) - series(base)
-        with np.errstate(over="ignore"):
-            moment: FloatArray = ((base + p) / self.rate) ** p * np.exp(exponent_part)
-        few = k < shift
-        for j in range(1, shift):  # Gamma(k + p) / Gamma(k), from k = 20 downward
-            moment[few & (k <= j)] *= j / (j + p)
+        moment: FloatArray = _moments(self.stages, self.rate, float(exponent))
         return moment
 
     def transform_complement(self, decay: float) -> FloatArray:
         """1 - E[e^{-aW}] = 1 - (nu / (nu + a))^k."""
-        return -np.expm1(-np.arange(1, self.stages + 1) * math.log1p(decay / self.rate))
+        return -expm1s(-np.arange(1, self.stages + 1) * log1p(decay / self.rate))
 
     def mean_excess(self, time: float) -> FloatArray:
         """E[(W - t)^+] = (1/nu) sum_{j<=k} Q(j, nu t)."""

@@ -137,7 +137,7 @@ class ControlDesk:
             admissions=admitted - before[1],
             time_in_state=time_in_state.copy(),
             departures=departures - before[2],
-            busy_time=float(busy @ time_in_state),
+            busy_time=float((busy * time_in_state).sum()),
             ticks=ticks,
         )
 

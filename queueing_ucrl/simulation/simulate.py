@@ -12,6 +12,7 @@ import numpy as np
 from queueing_ucrl._version import __version__
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.checks import not_negative
+from queueing_ucrl.model.elementary import power
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import ControlDesk, controller_name
@@ -41,7 +42,7 @@ def time_grid(horizon: float, points: int = GRID_POINTS, scale: str = "log") -> 
         raise ValueError(f"points must be at least 1, got {points}")
     if scale == "linear":
         return horizon * np.arange(1, points + 1) / points
-    return np.append(np.geomspace(1e-4 * horizon, horizon, points)[:-1], horizon)
+    return np.array([horizon * power(10.0, 4.0 * (k / (points - 1) - 1.0)) for k in range(points - 1)] + [horizon])
 
 
 def choose_engine(engine: str, controller: Any) -> tuple[str, str]:

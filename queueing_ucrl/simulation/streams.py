@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.variates import Exponentials, Uniforms
 
 GAPS, SERVICES, CONTROLLER, TICKS, THINNING = range(5)
 BLOCK = 4096  # numbers drawn at a time; the numbers do not depend on it
@@ -37,7 +39,7 @@ class Streams:
 
     def jobs(self, job_class: int) -> JobStream:
         """The jobs of one class: gaps and service times in units of their means."""
-        return JobStream(self._generator(GAPS, job_class), self._generator(SERVICES, job_class))
+        return JobStream(*(Exponentials(self._generator(purpose, job_class)) for purpose in (GAPS, SERVICES)))
 
     def thinning(self, job_class: int) -> np.random.Generator:
         """Uniform numbers that choose the jobs among the candidates, where the arrival rate changes in time."""
@@ -49,26 +51,34 @@ class Streams:
         while True:
             yield from generator.random(BLOCK).tolist()
 
-    def ticks(self) -> TickStream:
+    def ticks(self) -> JobStream:
         """Candidates for ticks of the uniformized chain at which nothing happens."""
-        return TickStream(self._generator(TICKS, 0), self._generator(TICKS, 1))
+        return JobStream(Exponentials(self._generator(TICKS, 0)), Uniforms(self._generator(TICKS, 1)))
 
     def controller(self) -> np.random.Generator:
         """The controller's own chance."""
         return self._generator(CONTROLLER, 0)
 
 
+class Source(Protocol):
+    """Numbers of one kind, one stretch after the other."""
+
+    def fill(self, out: FloatArray) -> None:
+        """The next numbers, written into `out`."""
+        ...
+
+
 @dataclass
 class JobStream:
-    """Standard exponential gaps and service times, in blocks."""
+    """Standard exponential gaps and service times, in blocks (of ticks: uniform numbers in place of service times)."""
 
-    gaps: np.random.Generator
-    services: np.random.Generator
+    gaps: Source
+    services: Source
 
     def fill(self, gaps: FloatArray, services: FloatArray) -> None:
         """The next numbers, written into two arrays."""
-        self.gaps.standard_exponential(out=gaps)
-        self.services.standard_exponential(out=services)
+        self.gaps.fill(gaps)
+        self.services.fill(services)
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         """The numbers of one job after the other."""
@@ -76,12 +86,3 @@ class JobStream:
         while True:
             self.fill(gaps, services)
             yield from zip(gaps.tolist(), services.tolist(), strict=True)
-
-
-@dataclass
-class TickStream(JobStream):
-    """Standard exponential gaps, and uniform numbers in place of service times."""
-
-    def fill(self, gaps: FloatArray, services: FloatArray) -> None:
-        self.gaps.standard_exponential(out=gaps)
-        self.services.random(out=services)

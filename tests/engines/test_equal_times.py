@@ -12,7 +12,7 @@ from twin_engines import Ticker, differing, left_behind, new_engine
 import queueing_ucrl as qu
 from queueing_ucrl.simulation.event_log import EVENTS
 from queueing_ucrl.simulation.kernel import Kernel
-from queueing_ucrl.simulation.streams import JobStream, Streams, TickStream
+from queueing_ucrl.simulation.streams import JobStream, Streams
 from queueing_ucrl.simulation.world import World
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
@@ -54,7 +54,7 @@ class CoarseJobs(JobStream):
 
 
 @dataclass
-class CoarseTicks(TickStream):
+class CoarseTicks(JobStream):
     def fill(self, gaps: FloatArray, services: FloatArray) -> None:
         super().fill(gaps, services)
         np.floor(4 * gaps, out=gaps)
@@ -66,7 +66,7 @@ class Coarse(Streams):
         stream = super().jobs(job_class)
         return CoarseJobs(stream.gaps, stream.services)
 
-    def ticks(self) -> TickStream:
+    def ticks(self) -> JobStream:
         stream = super().ticks()
         return CoarseTicks(stream.gaps, stream.services)
 

@@ -10,6 +10,7 @@ import pytest
 from generators import paper_queue, random_queue, two_class_queue
 
 import queueing_ucrl as qu
+from queueing_ucrl.variates import Exponentials
 
 CONTROLLERS = {
     "admit-all": "admit-all",
@@ -153,9 +154,11 @@ def test_reviews_are_in_the_log_and_begin_the_episodes(run):
 
 
 def stream(seed, replication, purpose, job_class, count):
-    """Straight from numpy: spawn key (replication, purpose, class), purpose 0 for gaps and 1 for services."""
+    """Straight from the seed: spawn key (replication, purpose, class), purpose 0 for gaps and 1 for services."""
     sequence = np.random.SeedSequence(seed, spawn_key=(replication, purpose, job_class))
-    return np.random.Generator(np.random.PCG64(sequence)).standard_exponential(count)
+    numbers = np.empty(count)
+    Exponentials(np.random.Generator(np.random.PCG64(sequence))).fill(numbers)
+    return numbers
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -27,6 +27,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.elementary import exp, log, log1p
 from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
@@ -55,11 +56,11 @@ def divergence(p, d, size, y):  # type: ignore[no-untyped-def]
     for k in range(size):
         dy = d[k] * y
         share = p[k] / (1.0 + dy)
-        entropy += p[k] * math.log1p(dy)
+        entropy += p[k] * log1p(dy)
         total += share
         slope += share * dy
         square += share * dy / (1.0 + dy)
-    return entropy + math.log(total), slope - square / total, total
+    return entropy + log(total), slope - square / total, total
 
 
 @compiled
@@ -76,12 +77,12 @@ def solve_divergence(p, d, size, budget, log_y):  # type: ignore[no-untyped-def]
         for k in range(size):
             mean += p[k] * d[k]
             square += p[k] * d[k] * d[k]
-        log_y = 0.5 * math.log(2.0 * budget / (square - mean * mean))  # f ~ variance y^2 / 2 for small y
+        log_y = 0.5 * log(2.0 * budget / (square - mean * mean))  # f ~ variance y^2 / 2 for small y
         if not low < log_y < high:
             log_y = 0.0
     steps = 0
     while high - low > 1e-12:
-        f, slope, _total = divergence(p, d, size, math.exp(log_y))
+        f, slope, _total = divergence(p, d, size, exp(log_y))
         if f < budget:
             low = log_y
         else:
@@ -122,11 +123,11 @@ def best_in_kl_ball(p, d, centre, support, size, budget, log_y, u, best, law):  
         y = 1.0 / (u[best] - top)
         f, _slope, total = divergence(p, d, size, y)
         if f < budget:
-            inside = math.exp(f - budget)
+            inside = exp(f - budget)
             solve = False
     if solve and bottom < top:  # where Z is level, q = p^ (y = 0) is as good as any law on Z
         log_y = solve_divergence(p, d, size, budget, log_y)
-        y = math.exp(log_y)
+        y = exp(log_y)
     if solve:
         total = 0.0
         for k in range(size):
@@ -173,11 +174,11 @@ def kl_balls(seen: Experience, budget: FloatArray) -> KlBalls:
 
 def constants(states: int, actions: int, steps: int, delta: float) -> tuple[float, float]:
     """C_R and C_P."""
-    log_t = math.log(max(2, steps))
-    B = math.log(2.0 * math.e * states**2 * actions * log_t / delta)
+    log_t = log(float(max(2, steps)))
+    B = log(2.0 * math.e * states**2 * actions * log_t / delta)
     G = B + 1.0 / log_t
-    C_R = math.sqrt(math.log(4.0 * states * actions * log_t / delta) / 1.99)
-    return C_R, states * (B + math.log(G) * (1.0 + 1.0 / G))
+    C_R = math.sqrt(log(4.0 * states * actions * log_t / delta) / 1.99)
+    return C_R, states * (B + log(G) * (1.0 + 1.0 / G))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import Optimum, extended_value_iteration, kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, TabularLearner, TabularSession
 from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.variates import beta, standard_gamma
 
 ACCURACY = 1e-6  # of R_max a tick: the best policy of the draw, not one that gets better with t
 
@@ -45,7 +46,7 @@ def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
 
 def draw_laws(seen: Experience, chance: np.random.Generator) -> Points:
     """p ~ Dirichlet(1 + counts) for each pair, by normalised gamma variables."""
-    gammas = chance.standard_gamma(1.0 + seen.transitions)
+    gammas = standard_gamma(chance, 1.0 + seen.transitions)
     laws = gammas / gammas.sum(axis=2, keepdims=True)
     return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
 
@@ -53,7 +54,7 @@ def draw_laws(seen: Experience, chance: np.random.Generator) -> Points:
 def draw_rewards(seen: Experience, chance: np.random.Generator) -> FloatArray:
     """r ~ Beta(1 + R, 1 + n - R) for each pair."""
     sums = np.clip(seen.reward_sums, 0.0, seen.visits)
-    return chance.beta(1.0 + sums, 1.0 + seen.visits - sums)
+    return beta(chance, 1.0 + sums, 1.0 + seen.visits - sums)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ Inner maximum: the best state gains half the radius, and the excess is taken fro
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -18,6 +17,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.elementary import log
 from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
@@ -64,13 +64,13 @@ def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
 def reward_radius(visits: IntArray, states: int, actions: int, steps: int, delta: float) -> FloatArray:
     """sqrt(7 log(2 X A t / delta) / (2 N))."""
     t = max(1, steps)
-    return np.sqrt(3.5 * math.log(2.0 * states * actions * t / delta) / np.maximum(1, visits))
+    return np.sqrt(3.5 * log(2.0 * states * actions * t / delta) / np.maximum(1, visits))
 
 
 def transition_radius(visits: IntArray, states: int, actions: int, steps: int, delta: float) -> FloatArray:
     """sqrt(14 X log(2 A t / delta) / N)."""
     t = max(1, steps)
-    return np.sqrt(14.0 * states * math.log(2.0 * actions * t / delta) / np.maximum(1, visits))
+    return np.sqrt(14.0 * states * log(2.0 * actions * t / delta) / np.maximum(1, visits))
 
 
 @dataclass(frozen=True)

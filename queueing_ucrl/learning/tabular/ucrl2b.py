@@ -17,6 +17,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.elementary import logs
 from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
@@ -61,7 +62,7 @@ def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
 
 def logarithm(visits: IntArray, states: int, actions: int, delta: float) -> FloatArray:
     """L = log(6 X A N / delta), N = max(1, visits)."""
-    return np.log(6.0 * states * actions * np.maximum(1, visits) / delta)
+    return logs(6.0 * states * actions * np.maximum(1, visits) / delta)
 
 
 def bernstein_radius(variance: FloatArray, visits: IntArray, L: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.model.elementary import log, power
 from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
@@ -50,10 +51,10 @@ def peeled_log(n, delta):  # type: ignore[no-untyped-def]
     """l_n; infinite where log(n) log(eta n) <= 1."""
     if n < 1.0:
         return np.inf
-    product = math.log(n) * math.log(ETA * n)
+    product = log(float(n)) * log(ETA * n)
     if product <= 1.0:
         return np.inf
-    return ETA * math.log(product / (math.log(ETA) ** 2 * delta))
+    return ETA * log(product / (log(ETA) ** 2 * delta))
 
 
 @compiled
@@ -61,7 +62,7 @@ def mixed_radius(n, delta):  # type: ignore[no-untyped-def]
     """b_n; infinite for n = 0."""
     if n < 1.0:
         return np.inf
-    return math.sqrt(2.0 * (1.0 + 1.0 / n) * math.log(math.sqrt(n + 1.0) / delta) / n)
+    return math.sqrt(2.0 * (1.0 + 1.0 / n) * log(math.sqrt(n + 1.0) / delta) / n)
 
 
 @compiled
@@ -82,7 +83,7 @@ def variance_proxy(q):  # type: ignore[no-untyped-def]
     if abs(q - 0.5) < 1e-4:
         z = (1.0 - 2.0 * q) ** 2
         return 0.25 * (1.0 - z / 3.0)  # log((1+x)/(1-x)) = 2x (1 + x^2/3 + ..), x = 1 - 2q
-    return (0.5 - q) / math.log(1.0 / q - 1.0)
+    return (0.5 - q) / log(1.0 / q - 1.0)
 
 
 @compiled
@@ -320,6 +321,6 @@ class Ucrl3Session(OptimisticSession):
         radii = np.empty(seen.visits.shape)
         _reward_radii(seen.reward_variances, seen.visits, delta, radii)
         update_intervals(seen.visits, seen.transitions, delta, self.fresh, self.low, self.high)
-        kappa = 10.0 * (seen.transitions > 0).sum(axis=2) / max(1, int(seen.visits.max())) ** (2.0 / 3.0)
+        kappa = 10.0 * (seen.transitions > 0).sum(axis=2) / power(max(1.0, float(seen.visits.max())), 2.0 / 3.0)
         sets = ChosenSupports(self.low, self.high, seen.transitions, self.chosen, kappa, np.zeros(1, dtype=np.int64))
         return np.minimum(1.0, seen.mean_rewards + radii), sets
