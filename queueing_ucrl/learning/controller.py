@@ -124,6 +124,7 @@ class Plan:
     policy: Policy | None = None
     request: SolveRequest | None = None
     visit_limits: IntArray | None = None  # by state: also be asked once so many ticks found the chain there
+    departure_limit: int | None = None  # also be asked once so many jobs have left since this review
     truncation: float = math.inf  # of the gaps that go into Tally.truncated_gap_sum
     belief: Belief | None = None
 
@@ -132,6 +133,14 @@ class Plan:
             raise ValueError("a plan holds either a policy or a request to the solver, not both or neither")
         if math.isnan(self.until):
             raise ValueError("a plan's `until` must be a time, got nan")
+        limit = self.departure_limit
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
+            raise ValueError(f"a plan's `departure_limit` must be a whole number of at least 1, got {limit!r}")
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether there is to be another review."""
+        return self.until < math.inf or self.visit_limits is not None or self.departure_limit is not None
 
 
 class Session(Protocol):
