@@ -48,7 +48,6 @@ class CountingSession:
         return qu.Plan(until=until, policy=qu.Policy(admits), departure_limit=limit or None)
 
 
-
 class AtDepartures(qu.Controller):
     """Everybody is let in; the plans' limits and times are given."""
 
