@@ -52,7 +52,9 @@ LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION, CLOCK = range(6
     EMPTY_CLASS,
     LOGGING,
     TICKING,
-) = range(13)
+    DEPARTURE_LIMIT,
+) = range(14)
+NEVER = np.iinfo(np.int64).max
 
 
 class State(NamedTuple):
@@ -166,6 +168,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
     jobs, gap_count, departures = counts[JOBS], counts[GAPS], counts[DEPARTURES]
     used_rows, used_waits = counts[USED_ROWS], counts[USED_WAITS]
     episode, logging, ticking = counts[EPISODE], counts[LOGGING] != 0, counts[TICKING] != 0
+    departure_limit = counts[DEPARTURE_LIMIT]
     last_move, last_arrival, truncation = reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[TRUNCATION]
     gap_sum, truncated_gap_sum = reals[GAP_SUM], reals[TRUNCATED_GAP_SUM]
     capacity, classes = table.shape
@@ -186,7 +189,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
             if next_arrival[j] < now:
                 i = j
                 now = next_arrival[j]
-        starting = False
+        starting = due = False
         tick = -1
         if busy > 0 and end_time[0] <= now:  # the earliest service ends
             now = end_time[0]
@@ -205,6 +208,7 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
                 downs[tick] += 1
             in_system -= 1
             departures += 1
+            due = departures == departure_limit
             busy -= 1
             if busy > 0:
                 end_time[0], end_server[0] = end_time[busy], end_server[busy]
@@ -292,9 +296,11 @@ def advance(state, table, until, departures_at_until):  # type: ignore[no-untype
         if ticking and tick >= 0:
             visits[tick] += 1
             if visits[tick] == visit_limits[tick]:
-                # an empty block has to be filled first: minus the reason says that a review is due as well
-                reason = -DUE if reason == REFILL else DUE
-                break
+                due = True
+        if due:
+            # an empty block has to be filled first: minus the reason says that a review is due as well
+            reason = -DUE if reason == REFILL else DUE
+            break
 
     counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING] = in_system, busy, head, waiting
     counts[JOBS], counts[GAPS], counts[DEPARTURES] = jobs, gap_count, departures
@@ -337,6 +343,7 @@ class Kernel:
         self.now = 0.0
         self.control = 0.0  # when the next review is, or the solver's answer to the last
         self.asked: Plan | None = None  # what the solver has not answered yet
+        self.departure_limit = NEVER  # departures in all at which the plan wants a review
 
     def _fresh_state(self) -> State:
         queue = self.queue
@@ -357,7 +364,7 @@ class Kernel:
         for i, (_, data) in enumerate(codes):
             numbers[i, : data.size] = data
         state = State(
-            reals=reals(6), counts=whole(13), next_arrival=reals(sources), position=whole(sources),
+            reals=reals(6), counts=whole(14), next_arrival=reals(sources), position=whole(sources),
             gaps=reals(sources, STREAM_BLOCK), services=reals(sources, STREAM_BLOCK),
             mean_gap=1.0 / np.append(queue.arrival_rates * ceiling, queue.max_service_rate)[:sources],
             thinning=reals(len(self.thinning), STREAM_BLOCK), pattern=np.array([kind for kind, _ in codes]),
@@ -389,7 +396,7 @@ class Kernel:
         state.next_arrival[i] += state.mean_gap[i] * state.gaps[i, 0]
 
     def _advance(self, until: float, *, departures_at_until: bool) -> bool:
-        """Run to a time; False if a tick controller's visit limit was reached before it."""
+        """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
         state, table, due = self.state, self.table, False
         while (reason := advance(state, table, until, departures_at_until)) != REACHED:
             if reason in (REFILL, -DUE):
@@ -440,8 +447,8 @@ class Kernel:
         until = min(until, self.horizon)
         if self.desk.plan is None:
             plan = self.desk.first()
-            self._adopt(plan)
             self._open_episode(plan)
+            self._adopt(plan)
         while True:
             target = min(self.control, until)
             if self._run_to(target, departures_at_until=target < until) and target == until:
@@ -457,6 +464,7 @@ class Kernel:
         self._write_review()
         if self.solver_latency > 0.0:
             self.asked, self.control = plan, self.now + self.solver_latency
+            self.state.counts[DEPARTURE_LIMIT] = NEVER  # nobody is asked again before the answer is there
         else:
             self._adopt(plan)
 
@@ -464,6 +472,9 @@ class Kernel:
         """The plan's policy is in force from now on."""
         self.table = self.desk.adopt(plan, self.now).admits
         self.asked, self.control = None, self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
+        self.state.counts[DEPARTURE_LIMIT] = self.departure_limit
+        if self.state.counts[DEPARTURES] >= self.departure_limit:
+            self.control = self.now
 
     def _open_episode(self, plan: Plan) -> None:
         state = self.state
@@ -472,6 +483,10 @@ class Kernel:
         state.reals[TRUNCATION] = plan.truncation
         state.counts[GAPS] = 0
         state.counts[EPISODE] = self.desk.episode
+        if plan.departure_limit is None:
+            self.departure_limit = NEVER
+        else:
+            self.departure_limit = int(state.counts[DEPARTURES]) + plan.departure_limit
         state.time_in_state[:] = 0.0
         if self.desk.ticking:
             state.visit_limits[:] = self.desk.visit_limits()

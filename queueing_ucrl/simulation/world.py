@@ -88,7 +88,7 @@ class World:
         self.departures = 0
         self.job_number = 0
         self.scaled_rewards = (queue.rewards / (queue.max_reward or 1.0)).tolist()
-        self.due = self.env.event()  # a tick controller's visit limit is reached
+        self.due = self.env.event()  # a limit of the plan is reached: visits of a state, or departures
         self.rows: list[tuple[float, int, float, int, int, int, int]] = []
         self.wait_class: list[int] = []
         self.wait_length: list[float] = []
@@ -162,11 +162,13 @@ class World:
             self._move(now, -1)
             self._tick(self.in_system + 1, down=True)
             self.departures += 1
+            if self.departures == self.departure_limit:
+                self._call_for_review()
             del self.present[number]
 
     def episodes(self, plan: Plan) -> Process:
         """Review the policy whenever the controller asked for it; the old one holds until the solver has answered."""
-        while plan.until < math.inf or plan.visit_limits is not None:
+        while plan.asks_again:
             yield self._review_time(plan)
             plan = self.desk.review(self._take_tally())
             self._open_episode(plan)
@@ -176,11 +178,12 @@ class World:
             self.table = (yield answer).admits.tolist()
 
     def _review_time(self, plan: Plan) -> simpy.Event:
-        """When the controller wants to be asked: at a time, or once a state has been seen often enough."""
+        """When the controller wants to be asked: at a time, or once a limit of its plan is reached."""
         if plan.until == math.inf:
             return self.due
         time = After(self.env, max(0.0, plan.until - self.env.now), CONTROL)
-        return time if plan.visit_limits is None else self.env.any_of([time, self.due])
+        limited = plan.visit_limits is not None or plan.departure_limit is not None
+        return self.env.any_of([time, self.due]) if limited else time
 
     def idle_ticks(self) -> Process:
         """Ticks of the uniformized chain at which nothing happens: at rate mu(S) - mu(s), by thinning."""
@@ -224,9 +227,14 @@ class World:
             self.downs[s] += down
             self.reward_sum[s] += reward
             self.reward_square_sum[s] += reward * reward
-            if self.visits[s] == self.visit_limits[s] and not self.due.triggered:
-                self.due._ok, self.due._value = True, None
-                self.env.schedule(self.due, CONTROL)  # type: ignore[arg-type]
+            if self.visits[s] == self.visit_limits[s]:
+                self._call_for_review()
+
+    def _call_for_review(self) -> None:
+        """A limit of the plan is reached: the review comes after what else leaves at this time, before who arrives."""
+        if not self.due.triggered:
+            self.due._ok, self.due._value = True, None
+            self.env.schedule(self.due, CONTROL)  # type: ignore[arg-type]
 
     def _note_gap(self, now: float) -> None:
         gap = now - self.last_arrival
@@ -275,8 +283,9 @@ class World:
         self.gap_sum = self.truncated_gap_sum = 0.0
         states = self.queue.capacity + 1
         self.time_in_state = [0.0] * states
+        self.due = self.env.event()
+        self.departure_limit = None if plan.departure_limit is None else self.departures + plan.departure_limit
         if self.desk.ticking:
-            self.due = self.env.event()
             self.visit_limits = self.desk.visit_limits().tolist()
             self.visits, self.ups, self.downs = [0] * states, [0] * states, [0] * states
             self.reward_sum, self.reward_square_sum = [0.0] * states, [0.0] * states

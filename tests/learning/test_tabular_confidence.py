@@ -150,7 +150,8 @@ def test_constants_at_a_point() -> None:
     assert pytest.approx(math.sqrt(math.log(4 * 63 * math.log(1000) / 0.05) / 1.99)) == C_R
 
 
-def test_psrl_draws_from_the_posterior() -> None:
+@pytest.mark.parametrize("prior", [1 / 3, 1.0, 20.0])
+def test_psrl_draws_from_the_posterior(prior: float) -> None:
     """Means and variances of 4000 draws within 5 standard errors of those of the Dirichlet and beta laws."""
     seen = Experience(3, 1)
     seen.transitions[0, 0] = [7, 0, 2]
@@ -158,14 +159,26 @@ def test_psrl_draws_from_the_posterior() -> None:
     seen.reward_sums[0, 0] = 2.5
     seen.reward_sums[1, 0], seen.visits[1, 0] = -0.5, 4
     random = np.random.default_rng(6)
-    laws = np.array([draw_laws(seen, random).laws for _ in range(4000)])[:, :, 0, 0]
-    alpha = np.array([8.0, 1.0, 3.0])
-    mean = alpha / alpha.sum()
-    variance = mean * (1 - mean) / (alpha.sum() + 1)
+    laws = np.array([draw_laws(seen, prior, random).laws for _ in range(4000)])
     assert np.allclose(laws.sum(axis=1), 1.0)
-    assert np.all(np.abs(laws.mean(axis=0) - mean) < 5 * np.sqrt(variance / 4000))
-    assert laws.var(axis=0) == pytest.approx(variance, rel=0.15)
+    for s, counts in enumerate(([7.0, 0.0, 2.0], [0.0, 0.0, 0.0])):
+        alpha = prior + np.array(counts)
+        mean = alpha / alpha.sum()
+        variance = mean * (1 - mean) / (alpha.sum() + 1)
+        assert np.all(np.abs(laws[:, :, s, 0].mean(axis=0) - mean) < 5 * np.sqrt(variance / 4000))
+        assert laws[:, :, s, 0].var(axis=0) == pytest.approx(variance, rel=0.25)
     rewards = np.array([draw_rewards(seen, random) for _ in range(4000)])[:, :, 0]
     for s, (a, b) in enumerate([(3.5, 7.5), (1.0, 5.0), (1.0, 1.0)]):
         spread = math.sqrt(a * b / ((a + b) ** 2 * (a + b + 1)))
         assert abs(rewards[:, s].mean() - a / (a + b)) < 5 * spread / math.sqrt(4000)
+
+
+@pytest.mark.parametrize("prior", [1e-300, 1e-5, 1e-3])
+def test_a_tiny_prior_gives_laws_of_one_state(prior: float) -> None:
+    """Each state in turn: 3000 draws of the law of a pair never seen, counts within 5 standard errors."""
+    random = np.random.default_rng(8)
+    laws = np.array([draw_laws(Experience(3, 1), prior, random).laws for _ in range(1000)])
+    assert np.all(np.abs(laws.sum(axis=1) - 1.0) < 1e-12)
+    assert np.mean(laws.max(axis=1) > 0.999) > 0.95
+    chosen = np.bincount(laws.argmax(axis=1).ravel(), minlength=3)
+    assert np.all(np.abs(chosen - 1000) < 5 * math.sqrt(3000 * 2 / 9))

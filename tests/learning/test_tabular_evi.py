@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.learning.tabular.evi import extended_value_iteration, rank
+from queueing_ucrl.learning.tabular.evi import Optimum, best_actions, extended_value_iteration, rank
 from queueing_ucrl.learning.tabular.psrl import Points
 from queueing_ucrl.learning.tabular.ucrl2 import L1Balls
 
@@ -17,6 +17,12 @@ from queueing_ucrl.learning.tabular.ucrl2 import L1Balls
 def points(laws: np.ndarray) -> Points:
     """laws[s, a, x] as sets of one law each."""
     return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
+
+
+def solved(sets: object, rewards: np.ndarray, epsilon: float, **options: int) -> Optimum:
+    """Extended value iteration, nothing visited yet."""
+    visits = np.zeros(rewards.shape, dtype=np.int64)
+    return extended_value_iteration(sets, rewards, epsilon, visits, np.random.default_rng(0), **options)
 
 
 def gain_of(laws: np.ndarray, rewards: np.ndarray, actions: np.ndarray) -> float:
@@ -37,7 +43,7 @@ def test_finds_the_best_policy_of_a_known_process(seed: int) -> None:
     rewards = random.random((X, A))
     best = max(gain_of(laws, rewards, np.array(actions)) for actions in itertools.product(range(A), repeat=X))
     for epsilon in (1e-2, 1e-9):
-        found = extended_value_iteration(points(laws), rewards, epsilon)
+        found = solved(points(laws), rewards, epsilon)
         assert abs(found.gain - best) <= epsilon / 2 + 1e-13
         assert gain_of(laws, rewards, found.actions) >= best - epsilon - 1e-13
         assert found.values.min() == 0.0
@@ -90,13 +96,13 @@ def test_finds_the_optimistic_gain(seed: int) -> None:
     centre = random.dirichlet(np.full(X, 0.5), size=(X, A))
     radius = random.uniform(0.02, 1.0, (X, A))
     rewards = random.random((X, A))
-    found = extended_value_iteration(L1Balls(centre, radius), rewards, 1e-9)
+    found = solved(L1Balls(centre, radius), rewards, 1e-9)
     assert found.gain == pytest.approx(optimistic_gain(centre, radius, rewards), abs=1e-7)
 
 
 def test_a_periodic_chain_does_not_swing() -> None:
     laws = np.array([[[0.0, 1.0]], [[1.0, 0.0]]])
-    found = extended_value_iteration(points(laws), np.array([[1.0], [0.0]]), 1e-10)
+    found = solved(points(laws), np.array([[1.0], [0.0]]), 1e-10)
     assert found.gain == pytest.approx(0.5, abs=1e-10)
     assert found.sweeps < 110  # each leaves 0.8 of the span
 
@@ -104,7 +110,7 @@ def test_a_periodic_chain_does_not_swing() -> None:
 def test_thousands_of_sweeps_are_made_where_they_are_needed() -> None:
     rare = 1e-4
     laws = np.array([[[1 - rare, rare]], [[rare, 1 - rare]]])
-    found = extended_value_iteration(points(laws), np.array([[1.0], [0.0]]), 1e-6)
+    found = solved(points(laws), np.array([[1.0], [0.0]]), 1e-6)
     assert found.gain == pytest.approx(0.5, abs=1e-6)
     assert found.sweeps > 10_000
 
@@ -112,7 +118,7 @@ def test_thousands_of_sweeps_are_made_where_they_are_needed() -> None:
 def test_says_so_when_it_cannot_converge() -> None:
     """Two states that never meet have two gains: the span stays at their difference."""
     with pytest.raises(SolverError, match=r"stays at 0\.75"):
-        extended_value_iteration(points(np.eye(2)[:, None, :]), np.array([[1.0], [0.25]]), 1e-3)
+        solved(points(np.eye(2)[:, None, :]), np.array([[1.0], [0.25]]), 1e-3)
 
 
 def test_says_so_when_rounding_is_in_the_way() -> None:
@@ -126,23 +132,50 @@ def test_says_so_when_rounding_is_in_the_way() -> None:
         laws = random.dirichlet(np.ones(20), size=(20, 2))
         rewards = 1e3 * random.random((20, 2))
         try:
-            found = extended_value_iteration(points(laws), rewards, 1e-17)
+            found = solved(points(laws), rewards, 1e-17)
         except SolverError as error:
             told += "cannot reach" in str(error)
         else:
-            assert found.gain == pytest.approx(extended_value_iteration(points(laws), rewards, 1e-6).gain, abs=1e-6)
+            assert found.gain == pytest.approx(solved(points(laws), rewards, 1e-6).gain, abs=1e-6)
     assert told
 
 
 def test_an_epsilon_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="epsilon"):
-        extended_value_iteration(points(np.eye(2)[:, None, :]), np.ones((2, 1)), 0.0)
+        solved(points(np.eye(2)[:, None, :]), np.ones((2, 1)), 0.0)
 
 
-def test_of_equal_actions_the_first_is_taken() -> None:
-    laws = np.tile(np.array([0.25, 0.75]), (2, 3, 1))
-    rewards = np.array([[0.5, 0.5, 0.5], [0.1, 0.5, 0.5]])
-    assert extended_value_iteration(points(laws), rewards, 1e-6).actions.tolist() == [0, 1]
+def test_sweeps_can_be_cut_short() -> None:
+    """Two states that never meet: the better action of each is known after one sweep, their gain never."""
+    laws = np.repeat(np.eye(2)[:, None, :], 2, axis=1)
+    found = solved(points(laws), np.array([[1.0, 0.5], [0.1, 0.25]]), 1e-3, farthest=50_000)
+    assert found.sweeps == 50_000
+    assert found.actions.tolist() == [0, 1]
+
+
+def test_of_equal_actions_the_least_visited_is_taken_and_of_those_any() -> None:
+    """5000 choices among two of three equal actions: each within 5 standard errors of half."""
+    laws = np.tile(np.array([0.25, 0.75]), (2, 4, 1))
+    rewards = np.array([[0.5, 0.5, 0.5, 0.4], [0.1, 0.5, 0.5, 0.5]])
+    visits = np.array([[9, 4, 4, 0], [0, 7, 3, 5]])
+    random = np.random.default_rng(4)
+    found = [extended_value_iteration(points(laws), rewards, 1e-6, visits, random).actions for _ in range(5000)]
+    first, second = np.array(found).T
+    assert set(second) == {2}
+    assert set(first) == {1, 2}
+    assert abs(np.mean(first == 1) - 0.5) < 5 * 0.5 / np.sqrt(5000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_choice_among_equals_is_a_best_action_that_no_other_was_visited_less(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table = random.integers(0, 3, (30, 4)) + 1e-13 * random.standard_normal((30, 4))  # ties but for rounding
+    visits = random.integers(0, 3, (30, 4))
+    actions = best_actions(table, 1e-11, visits, np.random.default_rng(1))
+    for s, a in enumerate(actions):
+        rivals = [b for b in range(4) if round(table[s, b]) == round(table[s].max())]
+        assert a in rivals
+        assert visits[s, a] == min(visits[s, b] for b in rivals)
 
 
 def test_states_are_ranked_by_falling_value_then_number() -> None:

@@ -40,9 +40,18 @@ def test_ucrl_ac_loses_less_than_optimism_that_knows_no_structure(capacity, rate
         assert surely_less(found["ucrl-ac"], found[name]), name
 
 
-def test_psrl_is_ahead_at_the_beginning_of_panel_a():
-    found = finals(paper_queue(20, 0.3), [OURS, "psrl"], 2000.0, 12)
+@pytest.mark.parametrize("prior", [None, 1.0])
+def test_psrl_is_ahead_at_the_beginning_of_panel_a(prior):
+    found = finals(paper_queue(20, 0.3), [OURS, qu.Psrl(transition_prior=prior)], 2000.0, 12)
     assert surely_less(found["psrl"], found["ucrl-ac"])
+
+
+@pytest.mark.parametrize(("capacity", "rate"), [(20, 0.3), (50, 0.3)])
+def test_the_prior_decides_what_psrl_loses(capacity, rate):
+    """On two queues where it shows early; docs/reproduction.md has all six."""
+    queue = paper_queue(capacity, rate)
+    few, many = (finals(queue, [qu.Psrl(transition_prior=a)], 1e4, 6)["psrl"] for a in (None, 1.0))
+    assert surely_less(few, many)
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.4, 0.5])

@@ -26,7 +26,8 @@ from queueing_ucrl.learning.ucrl_ac import SOLVERS
 
 ROOT = Path(__file__).parent.parent.parent
 PAPER = ("figure1", "figure2", "solvers", "diameter", "readings")
-LEARNERS = ("ucrl-ac", "ucrl2", "psrl", "kl-ucrl", "ucrl3")
+LEARNERS = ("ucrl-ac", "ucrl2", "psrl", "psrl-prior-1", "kl-ucrl", "ucrl3")
+LEARNER_RUNS = [(20, 0.3, "psrl"), (50, 0.3, "psrl-prior-1"), (50, 0.5, "ucrl3"), (20, 0.4, "ucrl-ac")]
 HORIZON, COUNT = 150.0, 2
 TINY = ("--horizon", str(HORIZON), "--replications", str(COUNT), "--jobs", "1")
 
@@ -90,7 +91,7 @@ def test_every_experiment_writes_its_tables_and_figures(everything):
             assert file.suffix != ".png" or file.read_bytes().startswith(b"\x89PNG")
     for figure in ("figure1", "figure1-gap", "figure2", "diameter"):
         assert (out / f"{figure}.png").exists()
-    assert len(data["results"]["figure1"]["rows"]) == 6 * 5
+    assert len(data["results"]["figure1"]["rows"]) == 6 * len(LEARNERS)
     assert len(data["results"]["solvers"]["rows"]) == 6 * len(SOLVERS)
 
 
@@ -107,16 +108,14 @@ def test_less_than_the_paper_is_called_so(everything):
 # its numbers
 
 
-@pytest.mark.parametrize(("capacity", "rate", "learner"), [(20, 0.3, "psrl"), (50, 0.5, "ucrl3"), (20, 0.4, "ucrl-ac")])
+@pytest.mark.parametrize(("capacity", "rate", "learner"), LEARNER_RUNS)
 def test_figure1_against_runs_of_its_own(everything, capacity, rate, learner):
     rows = everything[1]["results"]["figure1"]["rows"]
     (row,) = [r for r in rows if (r["capacity"], r["service_rate"], r["learner"]) == (capacity, rate, learner)]
     queue = paper_queue(capacity, rate)
+    own = {"ucrl-ac": ucrl_ac(), "psrl-prior-1": qu.Psrl(transition_prior=1.0)}
     for kind in ("expected", "gap"):
-        ours, theirs = (
-            finals(ucrl_ac(), kind, queue),
-            finals(ucrl_ac() if learner == "ucrl-ac" else learner, kind, queue),
-        )
+        ours, theirs = finals(ucrl_ac(), kind, queue), finals(own.get(learner, learner), kind, queue)
         assert row[kind] == theirs.mean()
         assert row[f"{kind}_minus_ucrl_ac"] == pytest.approx((theirs - ours).mean(), abs=1e-9)
         if learner != "ucrl-ac":
@@ -262,7 +261,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     assert "the same command goes on from there" in result.output
 
 
-def test_also_adds_a_learner_beside_the_five(tmp_path):
+def test_also_adds_a_learner_beside_the_papers(tmp_path):
     result = run("figure2", "--horizon", 150, "--replications", 1, "--jobs", 1, "--also", "ucrl2b", "--json",
                  "--out", tmp_path / "out")  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -293,7 +292,7 @@ def test_a_script_by_itself(tmp_path):
         (["figure1", "--seed", "-1"], "--seed -1: must be at least 0"),
         (["figure1", "--jobs", "0"], "--jobs 0: must be at least 1"),
         (["figure1", "--also", "ucrl9"], "no controller is called 'ucrl9'"),
-        (["figure1", "--also", "psrl"], "--also psrl: is one of the paper's five"),
+        (["figure1", "--also", "psrl"], "--also psrl: is one of the paper's"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message, tmp_path):

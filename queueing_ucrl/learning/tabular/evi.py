@@ -13,8 +13,10 @@ which is value iteration on the chains (1 - alpha) I + alpha P with the same gai
 chains are aperiodic, whatever the inner maximum makes of them; plain sweeps may swing for ever, and on a queue all of
 whose servers are busy they nearly do. From u = 0 the span of u stays below the diameter, as in the undamped iteration.
 
-Ties: a state's action is the first whose value no later one exceeds by more than TIE. States of equal u are ranked by
-their number. No cap on the sweeps: if rounding keeps the span from falling, an error says so.
+Ties: of a state's actions whose values differ by rounding alone, the one least visited so far is taken, and of equally
+visited ones any, by the learner's own stream of random numbers. (Early on all actions tie. By a fixed order the first,
+which lets nobody in, would win every time.) States of equal u are ranked by their number. No cap on the sweeps, unless
+one is given: if rounding keeps the span from falling, an error says so.
 
 A kind of confidence set is a NamedTuple of arrays with a compiled function `look_ahead`, registered by `kind_of_set`;
 numba picks the function by the tuple's type, so all kinds share this file's loop at no cost.
@@ -22,6 +24,7 @@ numba picks the function by the tuple's type, so all kinds share this file's loo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -34,7 +37,7 @@ from queueing_ucrl.model.queue import IntArray
 from queueing_ucrl.model.waits import FloatArray
 
 DAMPING = 0.9  # alpha
-TIE = 1e-11  # values are of the order of the span of u; rounding moves them by 1e-14 of it
+TIE = 1e-11  # of 1 + the span of u, which bounds the values compared; rounding moves them by 1e-14 of it
 SWEEP_WORK = 50_000_000  # entries of transition laws between two returns to Python, so that Ctrl-C is heard
 PATIENCE = 10_000  # sweeps that must make the span fall, by a millionth at least
 
@@ -62,7 +65,7 @@ class Optimum(NamedTuple):
     """What extended value iteration found."""
 
     actions: IntArray  # by state
-    gain: float  # optimistic gain a step, within half of epsilon
+    gain: float  # optimistic gain a step, within half of epsilon (unless the sweeps were cut short)
     values: FloatArray  # u, its smallest entry 0
     sweeps: int
 
@@ -80,10 +83,12 @@ def rank(u, order):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sweeps(sets, rewards, u, order, actions, epsilon, limit):  # type: ignore[no-untyped-def]
-    """Sweep until the span is below epsilon or `limit` sweeps are done; (sweeps, min, max of L u - u)."""
+def _sweeps(sets, rewards, u, order, table, epsilon, limit):  # type: ignore[no-untyped-def]
+    """Sweep until the span is below epsilon or `limit` sweeps are done; (sweeps, min, max of L u - u).
+
+    `table` is left with r+(s,a) + max p . u of the last sweep.
+    """
     states, choices = rewards.shape
-    table = np.empty((states, choices))
     change = np.empty(states)
     law = np.empty(states)
     for done in range(limit):
@@ -92,14 +97,10 @@ def _sweeps(sets, rewards, u, order, actions, epsilon, limit):  # type: ignore[n
         lowest = np.inf
         highest = -np.inf
         for s in range(states):
-            best = rewards[s, 0] + table[s, 0]
-            choice = 0
-            for a in range(1, choices):
-                value = rewards[s, a] + table[s, a]
-                if value > best + TIE:
-                    best = value
-                    choice = a
-            actions[s] = choice
+            best = -np.inf
+            for a in range(choices):
+                table[s, a] += rewards[s, a]
+                best = max(best, table[s, a])
             change[s] = best - u[s]
             lowest = min(lowest, change[s])
             highest = max(highest, change[s])
@@ -114,24 +115,43 @@ def _sweeps(sets, rewards, u, order, actions, epsilon, limit):  # type: ignore[n
     return limit, lowest, highest
 
 
-def extended_value_iteration(sets: Any, rewards: FloatArray, epsilon: float) -> Optimum:
-    """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`, from u = 0."""
+def best_actions(table: FloatArray, allowance: float, visits: IntArray, chance: np.random.Generator) -> IntArray:
+    """For each state an action within `allowance` of the best value: of these the least visited, of those any."""
+    tied = table >= table.max(axis=1, keepdims=True) - allowance
+    least = np.where(tied, visits, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+    return np.argmax(np.where(tied & (visits == least), chance.random(table.shape), -1.0), axis=1)
+
+
+def extended_value_iteration(
+    sets: Any,
+    rewards: FloatArray,
+    epsilon: float,
+    visits: IntArray,
+    chance: np.random.Generator,
+    farthest: float = math.inf,
+) -> Optimum:
+    """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`, from u = 0.
+
+    visits (X by A) and chance decide between equal actions. farthest: so many sweeps at most; the actions are then
+    those that are best for about so many steps to come.
+    """
     if not epsilon > 0:
         raise ValueError(f"epsilon must be a positive number, got {epsilon}")
     states, choices = rewards.shape
     u = np.zeros(states)
     order = np.arange(states)
-    actions = np.zeros(states, dtype=np.int64)
+    table = np.empty((states, choices))
     limit = max(2, SWEEP_WORK // (states * states * choices))
     total = checked = 0
     last = np.inf
     while True:
-        sweeps, lowest, highest = _sweeps(sets, rewards, u, order, actions, epsilon, limit)
+        sweeps, lowest, highest = _sweeps(sets, rewards, u, order, table, epsilon, int(min(limit, farthest - total)))
         total += sweeps
         span = highest - lowest
-        if span < epsilon:
+        if span < epsilon or total >= farthest:
+            actions = best_actions(table, TIE * (1.0 + float(u.max())), visits, chance)
             return Optimum(actions, 0.5 * (lowest + highest), u, total)
-        if total - checked < PATIENCE:
+        if total - checked < PATIENCE or farthest < math.inf:
             continue
         if not span < last * (1.0 - 1e-6):
             raise SolverError(

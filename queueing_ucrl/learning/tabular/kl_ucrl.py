@@ -188,7 +188,7 @@ class KlUcrl(TabularLearner):
     name: ClassVar[str] = "kl-ucrl"
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> KlUcrlSession:
-        return KlUcrlSession(knowledge, self.delta)
+        return KlUcrlSession(knowledge, chance, self.delta)
 
 
 class KlUcrlSession(OptimisticSession):

@@ -2,12 +2,18 @@ r"""PSRL (Osband, Van Roy, Russo 2013; average rewards as in Bourel et al. 2020)
 
 At each episode, for every pair,
 
-    r ~ Beta(1 + R, 1 + n - R),  R = the sum of the n scaled rewards,     p ~ Dirichlet(1 + counts) over all X states,
+    r ~ Beta(1 + R, 1 + n - R),  R = the sum of the n scaled rewards,   p ~ Dirichlet(alpha + counts) over all X states,
 
 and the best policy of the drawn process until a pair's visits have doubled. A sum R below 0 (costs above rewards)
 counts as 0 here, since a beta law has no room for it.
 
-The drawn process is solved by extended value iteration with sets of one law each, its gain to ACCURACY.
+alpha, the transition prior, decides how well it does. With 1/X, as in the article's experiments, the prior weighs as
+much as one visit; with 1, a library's default, as much as X visits, and a pair must be seen far more than X times
+before its draws resemble what was seen.
+
+The drawn process is solved by extended value iteration with sets of one law each, its gain to ACCURACY. A draw may
+fall into parts that hardly meet (a small alpha makes laws that stay where they are), which no number of sweeps joins:
+so it looks no farther ahead than as many ticks as it has seen, within FARTHEST.
 """
 
 from __future__ import annotations
@@ -24,6 +30,8 @@ from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.variates import beta, standard_gamma
 
 ACCURACY = 1e-6  # of R_max a tick: the best policy of the draw, not one that gets better with t
+LARGEST_PRIOR = 1e6  # beyond it no run is long enough to learn anything
+FARTHEST = (1_000, 100_000)  # sweeps, at the start and ever; the paper's queues take some thousands at most
 
 
 class Points(NamedTuple):
@@ -44,9 +52,16 @@ def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
                 table[s, a] += sets.laws[x, s, a] * u[x]
 
 
-def draw_laws(seen: Experience, chance: np.random.Generator) -> Points:
-    """p ~ Dirichlet(1 + counts) for each pair, by normalised gamma variables."""
-    gammas = standard_gamma(chance, 1.0 + seen.transitions)
+def draw_laws(seen: Experience, prior: float, chance: np.random.Generator) -> Points:
+    """p ~ Dirichlet(prior + counts) for each pair, by normalised gamma variables.
+
+    Where all of a pair's are too small for a double (a tiny prior, nothing seen), one of them is still larger than the
+    others by many orders, each with the same chance: its state gets all the mass.
+    """
+    gammas = standard_gamma(chance, prior + seen.transitions)
+    for s, a in np.argwhere(gammas.max(axis=2) < np.finfo(np.float64).tiny):
+        gammas[s, a] = 0.0
+        gammas[s, a, chance.integers(seen.states)] = 1.0
     laws = gammas / gammas.sum(axis=2, keepdims=True)
     return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
 
@@ -59,21 +74,34 @@ def draw_rewards(seen: Experience, chance: np.random.Generator) -> FloatArray:
 
 @dataclass(frozen=True)
 class Psrl(TabularLearner):
-    """PSRL: a process drawn from the posterior, and its best policy. Its law does not depend on delta."""
+    """PSRL: a process drawn from the posterior, and its best policy. Its law does not depend on delta.
+
+    transition_prior: alpha of the Dirichlet prior for the next state; the default is its article's 1/X = 1/(S + 1).
+    """
 
     name: ClassVar[str] = "psrl"
+    transition_prior: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        alpha = self.transition_prior
+        if alpha is not None and (isinstance(alpha, bool) or not 0 < alpha <= LARGEST_PRIOR):
+            raise ValueError(f"transition_prior must be a positive number up to {LARGEST_PRIOR:g}, got {alpha!r}")
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> PsrlSession:
-        return PsrlSession(knowledge, chance)
+        alpha = 1.0 / (knowledge.capacity + 1) if self.transition_prior is None else self.transition_prior
+        return PsrlSession(knowledge, chance, alpha)
 
 
 class PsrlSession(TabularSession):
     """PSRL in one run."""
 
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator) -> None:
-        super().__init__(knowledge)
-        self.chance = chance
+    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, transition_prior: float) -> None:
+        super().__init__(knowledge, chance)
+        self.transition_prior = transition_prior
 
     def best(self, seen: Experience) -> Optimum:
         rewards = draw_rewards(seen, self.chance)
-        return extended_value_iteration(draw_laws(seen, self.chance), rewards, ACCURACY)
+        laws = draw_laws(seen, self.transition_prior, self.chance)
+        farthest = min(max(seen.steps, FARTHEST[0]), FARTHEST[1])
+        return extended_value_iteration(laws, rewards, ACCURACY, seen.visits, self.chance, farthest)

@@ -100,7 +100,7 @@ class Experience:
 class TabularSession(ABC):
     """A general-purpose learner in one run."""
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    def __init__(self, knowledge: Knowledge, chance: np.random.Generator) -> None:
         states, actions = knowledge.capacity + 1, knowledge.class_count + 1
         if states * actions * states > LARGEST_TABLE:
             raise ValueError(
@@ -108,6 +108,7 @@ class TabularSession(ABC):
                 f"for capacity {knowledge.capacity}, at most {LARGEST_TABLE:.3g} are allowed"
             )
         self.priorities = np.argsort(-knowledge.rewards, axis=1, kind="stable")
+        self.chance = chance  # its own stream of random numbers
         self.seen = Experience(states, actions)
         self.optimum: Optimum | None = None  # of the current episode
 
@@ -141,8 +142,8 @@ class TabularSession(ABC):
 class OptimisticSession(TabularSession):
     """A learner that acts as if the best plausible process were the true one."""
 
-    def __init__(self, knowledge: Knowledge, delta: float) -> None:
-        super().__init__(knowledge)
+    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, delta: float) -> None:
+        super().__init__(knowledge, chance)
         self.delta = delta
 
     @abstractmethod
@@ -151,4 +152,5 @@ class OptimisticSession(TabularSession):
 
     def best(self, seen: Experience) -> Optimum:
         rewards, sets = self.plausible(seen)
-        return extended_value_iteration(sets, rewards, 1.0 / math.sqrt(max(1, seen.steps)))
+        epsilon = 1.0 / math.sqrt(max(1, seen.steps))
+        return extended_value_iteration(sets, rewards, epsilon, seen.visits, self.chance)

@@ -80,7 +80,7 @@ class Ucrl2(TabularLearner):
     name: ClassVar[str] = "ucrl2"
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2Session:
-        return Ucrl2Session(knowledge, self.delta)
+        return Ucrl2Session(knowledge, chance, self.delta)
 
 
 class Ucrl2Session(OptimisticSession):

@@ -78,7 +78,7 @@ class Ucrl2B(TabularLearner):
     name: ClassVar[str] = "ucrl2b"
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2BSession:
-        return Ucrl2BSession(knowledge, self.delta)
+        return Ucrl2BSession(knowledge, chance, self.delta)
 
 
 class Ucrl2BSession(OptimisticSession):

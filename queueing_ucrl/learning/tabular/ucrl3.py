@@ -303,14 +303,14 @@ class Ucrl3(TabularLearner):
     name: ClassVar[str] = "ucrl3"
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl3Session:
-        return Ucrl3Session(knowledge, self.delta)
+        return Ucrl3Session(knowledge, chance, self.delta)
 
 
 class Ucrl3Session(OptimisticSession):
     """UCRL3 in one run."""
 
-    def __init__(self, knowledge: Knowledge, delta: float) -> None:
-        super().__init__(knowledge, delta)
+    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, delta: float) -> None:
+        super().__init__(knowledge, chance, delta)
         shape = self.seen.transitions.shape
         self.low, self.high = np.zeros(shape), np.ones(shape)
         self.fresh = np.zeros(self.seen.visits.shape, dtype=np.int64)  # the visits that low and high are made for
