@@ -115,6 +115,7 @@ def run_scenario(
                for cell in cells}  # fmt: skip
     facts = {
         "title": scenario.title,
+        "units": scenario.units.plain_data(),
         "replications": scenario.replications,
         "engines": engines,
         "cautions": sorted({c for cell in cells for c in _cautions(cell)}),
@@ -138,7 +139,8 @@ def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None
 
     from queueing_ucrl.report.plots import regret_figure
 
-    folder.write_json("summary.json", {"title": scenario.title, "results": study.summary()})
+    about = {"title": scenario.title, "units": scenario.units.plain_data()}
+    folder.write_json("summary.json", {**about, "results": study.summary()})
     curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)
     folder.write_table("regret.parquet", curves)
     folder.write_table("curves.parquet", study.curves())

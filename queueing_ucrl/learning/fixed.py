@@ -21,6 +21,9 @@ class Oracle(Controller):
     """Knows the rates and follows the best policy: its regret is noise around zero.
 
     Where rates change in time, it knows their means.
+
+    Options:
+        solver: the method that finds the policy: pi-b, pi, vi, vi-ae or lp
     """
 
     name: ClassVar[str] = "oracle"
@@ -95,7 +98,11 @@ def next_change(queue: Queue, now: float) -> float:
 
 @dataclass(frozen=True)
 class BestStationary(Controller):
-    """Knows how the rates change in time and keeps to the best trunk reservation policy that never changes."""
+    """Knows how the rates change in time and keeps to the best trunk reservation policy that never changes.
+
+    Options:
+        horizon: the time to be best for; needed where the rates do not come back to where they were
+    """
 
     name: ClassVar[str] = "best-stationary"
     knows_truth: ClassVar[bool] = True
@@ -120,7 +127,11 @@ class AdmitAll(Controller):
 
 @dataclass(frozen=True)
 class TrunkReservation(Controller):
-    """Class i gets in while fewer than levels[i] jobs are in the system."""
+    """Class i gets in while fewer than levels[i] jobs are in the system.
+
+    Options:
+        levels: the control level of each class, in the scenario's order; for example [20, 10]
+    """
 
     name: ClassVar[str] = "trunk-reservation"
     levels: tuple[int, ...]
@@ -139,7 +150,12 @@ class TrunkReservation(Controller):
 
 @dataclass(frozen=True)
 class RandomPolicy(Controller):
-    """Tosses a coin for each state and class, and again after every period."""
+    """Tosses a coin for each state and class, and again after every period.
+
+    Options:
+        admission_probability: how often the coin says yes
+        period: the time until the coins are tossed again; without it, a hundred mean service times
+    """
 
     name: ClassVar[str] = "random"
     admission_probability: float = 0.5
