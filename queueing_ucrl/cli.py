@@ -155,6 +155,7 @@ def solve(
     with _mistakes_told():
         from queueing_ucrl.report.tables import print_solution, solution_data
         from queueing_ucrl.scenario import load_scenario
+        from queueing_ucrl.simulation.first_use import NOTICE, is_compiled
         from queueing_ucrl.solvers.solve import METHODS, warm_up
         from queueing_ucrl.solvers.solve import solve as find_best
 
@@ -162,6 +163,8 @@ def solve(
             _end(f"--method {method}: must be one of {', '.join(METHODS)}", 2)
         if not 0 < epsilon < math.inf:
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
+        if sys.stderr.isatty() and not is_compiled():
+            typer.echo(NOTICE, err=True)
         loaded = load_scenario(scenario)
         warm_up(method)
         solution = find_best(loaded.queue, method, epsilon=epsilon)
@@ -299,13 +302,13 @@ def _study(
         import warnings
 
         from queueing_ucrl.errors import LetteringWarning
-        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
+        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, study_cells, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
         from queueing_ucrl.experiments.folder import identity_key
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.report.study_tables import print_study
         from queueing_ucrl.scenario import load_scenario
-        from queueing_ucrl.simulation.first_use import compile_first
+        from queueing_ucrl.simulation.first_use import compile_first, is_compiled
         from queueing_ucrl.simulation.simulate import GuaranteeWarning
 
         scenario = with_run(load_scenario(path), **settings)
@@ -315,7 +318,9 @@ def _study(
         with warnings.catch_warnings(record=True) as caught, cluster_executor(cluster) as executor:
             warnings.simplefilter("always", GuaranteeWarning)
             with StudyProgress(scenario) as progress, _stops_told(folder_path, progress.close):
-                compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
+                if not is_compiled():
+                    study_cells(scenario)  # a mistake is told before the wait
+                    compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
                 study, folder = run_scenario(
                     scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
                     within=progress.within,

@@ -24,6 +24,7 @@ from queueing_ucrl.simulation import first_use
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 QUICKSTART = SCENARIOS / "quickstart.toml"
+README = SCENARIOS.parent / "README.md"
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
 TEXT = """
 title = "A small one"
@@ -93,6 +94,7 @@ def test_quickstart_as_a_newcomer_runs_it(tmp_path):
     # the first thing to be read is the answer: what could be had, and what each lost of it, the least first
     assert lines[0].startswith("The best policy")
     answer = [line.split() for line in lines[: lines.index("", 4)]]
+    assert "\n".join(f"    {line}".rstrip() for line in lines[: lines.index("", 4)]) in README.read_text()
     assert [row[0] for row in answer[-2:]] == ["certainty-equivalent", "ucrl-ac"]
     assert all(row[2].startswith("±") and row[3].endswith("%") for row in answer[-2:])
     assert lines[-2:] == [f"the picture: runs/{folder.name}/regret.png", f"tables and trials are in runs/{folder.name}"]
@@ -187,15 +189,17 @@ def test_a_title_that_no_font_can_draw_is_noted_once(scenario, tmp_path, monkeyp
 
 
 def test_what_is_not_compiled_yet_is_compiled_once_and_told(scenario, tmp_path, monkeypatch):
-    monkeypatch.setattr("queueing_ucrl.simulation.first_use.is_compiled", lambda: False)
+    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
     result = run(scenario(), "--out", tmp_path / "out")
     assert (result.exit_code, result.stderr) == (0, "compiling numeric code, once (about 10 s)\n")
-    assert "Compiling" not in result.stdout
+    wrong = run(scenario(TEXT.replace("first_episode = 2.0", "first_episode = 0.5")), "--out", tmp_path / "other")
+    assert wrong.exit_code == 2
+    assert "compiling" not in wrong.stderr  # a mistake is told without a wait
 
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_controller_can_be_compiled_ahead(name, monkeypatch):
-    monkeypatch.setattr("queueing_ucrl.simulation.first_use.is_compiled", lambda: False)
+    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
     seen, told = [], []
     original = first_use.simulate
     monkeypatch.setattr(first_use, "simulate", lambda *args, **kw: seen.append(original(*args, **kw)))
