@@ -505,7 +505,9 @@ def _print_scenarios(rows: list[dict[str, Any]]) -> None:
             Text(Path(row["file"]).name), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
             f"{row['load']:.3g}", Text(row["title"]),
         )  # fmt: skip
-    _console().print(table)
+    console = _console()
+    console.width = max(80, console.width)  # in a narrower window lines are broken, but nothing is left out
+    console.print(table)
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ def _families(text: str) -> tuple[list[str], set[str]]:
     from matplotlib.font_manager import FontProperties, findfont
 
     own = _characters(findfont(FontProperties(family=FAMILY)))
-    missing = {c for c in text if ord(c) not in own and not c.isspace()}
+    missing = {c for c in text if ord(c) not in own and c != "\n"}
     families = [FAMILY]
     for family, path in _fallbacks() if missing else ():
         found = {c for c in missing if ord(c) in _characters(path)}

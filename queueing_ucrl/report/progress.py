@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from queueing_ucrl.experiments.trial import Trial, TrialResult
 from queueing_ucrl.report.layout import print_line
+from queueing_ucrl.report.numbers import number
 from queueing_ucrl.scenario import Scenario
 
 FIRST_LINE = 10.0  # seconds: what is over sooner needs no line
@@ -79,10 +80,7 @@ class StudyProgress:
 
     def say(self, words: str) -> None:
         """A line of its own, above the bar if there is one."""
-        if not self.console.is_terminal:
-            print_line(self.console, words)
-        else:
-            self.bar.console.print(words, style="dim", soft_wrap=True)
+        print_line(self.console, words, style="dim")
 
     def _write_lines(self) -> None:
         while not self.closed.wait(0.5):
@@ -101,9 +99,9 @@ class StudyProgress:
     def within(self, trial: Trial, time: float) -> None:
         """A trial in this process has reached a simulated time."""
         rate = time / max(perf_counter() - self.began, 1e-9) if self.total == 1 else 0.0
-        speed = f", {rate:,.0f} per second" if rate else ""
+        speed = f", {number(rate, 3)} per second" if rate else ""
         share = (self.finished + time / trial.horizon) / max(self.total, 1)
-        self._show(share, self._words(f", time {time:,.0f} of {trial.horizon:,.0f}{speed}"))
+        self._show(share, self._words(f", time {number(time, 3)} of {number(trial.horizon, 3)}{speed}"))
 
     def _show(self, share: float, words: str) -> None:
         self.share, self.words = share, words

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from itertools import combinations
 
 import matplotlib
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from made_studies import made_scenario, made_study
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -166,6 +169,22 @@ def test_a_font_of_the_machine_is_used_for_what_the_own_one_lacks(monkeypatch):
             assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", other[0]]
             assert drawn("a" + letter) == "a" + letter
     assert matplotlib.rcParams["font.family"] != ["DejaVu Sans", other[0]]
+
+
+PRINTABLE = st.characters(exclude_categories=["Cs", "Cc", "Cn"]).filter(str.isprintable)
+
+
+@settings(max_examples=60)
+@given(st.text(PRINTABLE | st.sampled_from("の客$_\\é́"), min_size=1, max_size=30))
+def test_no_character_is_ever_drawn_as_an_empty_box(text):
+    """matplotlib warns of each glyph that is missing from all fonts of the list."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with letters.lettering([text]) as shown:
+            figure = Figure(figsize=(4, 1))
+            figure.text(0.1, 0.5, shown(text, 40))
+            figure.savefig(io.BytesIO(), format="png")
+    assert [str(w.message) for w in caught if w.category is not LetteringWarning] == []
 
 
 def test_plain_text_needs_no_other_font():
