@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 
 import queueing_ucrl as qu
 from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
@@ -35,7 +36,7 @@ NEWCOMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "certainty-equivalent": ("certainty-equivalent", {}),
 }
 COLOURS = dict(zip((OURS, *NEWCOMERS), (
-    "#d1495b", "#3b6fb6", "#3b6fb6", "#17a2b8", "#17a2b8", "#8f5fb5", "#8f5fb5", "#2e8b57", "#2e8b57",
+    VERMILION, BLUE, BLUE, SKY, SKY, PURPLE, PURPLE, GREEN, GREEN,
 ), strict=True))  # fmt: skip
 DASHED = {"ucrl-ac-exact", "ucrl-ac-classwise", "thompson, doubling", "certainty-equivalent, doubling"}
 RANDOM_QUEUES = 60

@@ -15,6 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import queueing_ucrl as qu
+from queueing_ucrl.report.palette import BLUE, GREEN, VERMILION
 from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
 
 SIZES = (5, 6, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150)
@@ -52,7 +53,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     for axes, kind in zip(figure.subplots(1, 3), KINDS, strict=True):
         part = frame[frame["kind"] == kind]
-        for colour, (rate, one) in zip(("#d1495b", "#2e8b57", "#3b6fb6"), part.groupby("service_rate"), strict=True):
+        for colour, (rate, one) in zip((VERMILION, GREEN, BLUE), part.groupby("service_rate"), strict=True):
             axes.plot(one["capacity"], one["log10_diameter"], color=colour, label=f"µ = {rate:g}")
             axes.plot(one["capacity"], one["log10_lower_bound"], color=colour, linestyle="--")
         axes.set_title(f"{kind}, Λ = 2", loc="left", fontsize=10)

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.report.palette import looks
 from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table, paragraph
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
@@ -26,7 +27,6 @@ LEARNERS = {
     "kl-ucrl": "KL-UCRL", "ucrl3": "UCRL3",
 }  # fmt: skip
 OPTIONS: dict[str, tuple[str, dict[str, float]]] = {"psrl-prior-1": ("psrl", {"transition_prior": 1.0})}
-COLOURS = ("#d1495b", "#3b6fb6", "#2e8b57", "#8f5fb5", "#c98a1b", "#4d4d4d", "#17a2b8", "#a0522d")
 ACCOUNTS = ("expected", "gap")
 
 
@@ -82,11 +82,13 @@ def final_values(study: Study) -> pd.DataFrame:
 def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
     """Mean and 95 % interval of each learner on one queue."""
     cells = [k for k, cell in enumerate(study.cells) if cell.point == point]
-    for k, colour in zip(cells, COLOURS * len(cells), strict=False):
+    look = looks(cell.name for cell in study.cells)
+    for k in cells:
+        style = look[study.cells[k].name]
         times = study.results[k][0].times
         mean, low, high = interval(study.samples(k, kind))
-        axes.fill_between(times, low, high, color=colour, alpha=0.25, linewidth=0)
-        axes.plot(times, mean, color=colour, linewidth=1.8, label=label(study.cells[k].name))
+        axes.fill_between(times, low, high, color=style.colour, alpha=0.25, linewidth=0)
+        axes.plot(times, mean, linewidth=1.8, label=label(study.cells[k].name), **style.line)
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
     axes.grid(alpha=0.3, linewidth=0.5)

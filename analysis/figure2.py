@@ -12,13 +12,14 @@ import textwrap
 
 import numpy as np
 import pandas as pd
-from figure1 import COLOURS, comparison, label
+from figure1 import comparison, label
 from matplotlib.figure import Figure
 
 import queueing_ucrl as qu
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.model.bounds import value_iteration_bias_bound
 from queueing_ucrl.model.tabular_bounds import TabularBound
+from queueing_ucrl.report.palette import COLOURS, looks
 from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table, paragraph
 
 FIRST = (0,)  # the point of the study that Fig. 1(a) shows
@@ -81,12 +82,14 @@ def draw(study: Study, work: Work) -> Figure:
     bounds = bounds_at(cell, times)
     for name, (colour, line) in styles.items():
         axes.plot(times, bounds[name], color=COLOURS[colour], linestyle=line, label=f"bound, {name}")
+    look = looks(one.name for one in study.cells)
     for k, one in enumerate(study.cells):
         mean, low, high = interval(study.samples(k, "expected"))
         shown = study.results[k][0].times >= first
         own = study.results[k][0].times[shown]
-        axes.fill_between(own, low[shown], high[shown], color=COLOURS[k % len(COLOURS)], alpha=0.25, linewidth=0)
-        axes.plot(own, mean[shown], color=COLOURS[k % len(COLOURS)], linewidth=1.8, label=f"regret, {label(one.name)}")
+        style = look[one.name]
+        axes.fill_between(own, low[shown], high[shown], color=style.colour, alpha=0.25, linewidth=0)
+        axes.plot(own, mean[shown], linewidth=1.8, label=f"regret, {label(one.name)}", **style.line)
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
     axes.set_ylim(10.0, 2e3 * bounds["UCRL3, all terms"][-1])  # room for the legend

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,12 +108,14 @@ def _stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iter
 
 
 def _console() -> Console:
-    """At least 80 columns: in a narrower window lines are broken, but nothing is left out."""
-    from rich.console import Console
+    from queueing_ucrl.report.layout import open_console
 
-    console = Console(highlight=False)
-    console.width = max(80, console.width)
-    return console
+    return open_console()
+
+
+def _as_written(text: str) -> str:
+    """An epilog that is printed line by line: every paragraph must say so, or its lines are run together."""
+    return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.strip("\n").split("\n\n"))
 
 
 def _version(asked: bool) -> None:
@@ -132,9 +135,11 @@ def _program(
     pass
 
 
-SOLVE_KEYS = """\b
+SOLVE_KEYS = """
 Keys of --json:
-  title, servers, capacity, service_rate  as in the scenario
+  title, servers, capacity, service_rate
+                        as in the scenario
+  units                 what time and money are counted in; null: not said
   load                  total arrival rate over total service rate
   rates                 "steady"; or "mean" where arrival rates change in time:
                         all of this is then for their means, as if they
@@ -158,11 +163,12 @@ Keys of --json:
   method, iterations, seconds
                         how the policy was found
 
-Exit codes: 0 solved, 1 no trustworthy answer in double precision, 2 a mistake in the scenario or the options.
+Exit codes: 0 solved, 1 no trustworthy answer in double precision, 2 a mistake
+in the scenario or the options.
 """
 
 
-@app.command(epilog=SOLVE_KEYS)
+@app.command(epilog=_as_written(SOLVE_KEYS))
 def solve(
     scenario: ScenarioFile,
     method: Annotated[
@@ -184,6 +190,7 @@ def solve(
     with _mistakes_told():
         from queueing_ucrl.report.tables import print_solution, solution_data
         from queueing_ucrl.scenario import load_scenario
+        from queueing_ucrl.simulation.first_use import NOTICE, is_compiled
         from queueing_ucrl.solvers.solve import METHODS, warm_up
         from queueing_ucrl.solvers.solve import solve as find_best
 
@@ -191,6 +198,8 @@ def solve(
             _end(f"--method {shortened(method)}: must be one of {', '.join(METHODS)}", 2)
         if not 0 < epsilon < math.inf:
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
+        if sys.stderr.isatty() and not is_compiled():
+            typer.echo(NOTICE, err=True)
         loaded = load_scenario(scenario)
         warm_up(method)
         solution = find_best(loaded.queue.on_average(), method, epsilon=epsilon)
@@ -216,7 +225,7 @@ Out = Annotated[
     Path | None, typer.Option("--out", help="The folder for the results.  [default: runs/NAME-KEY]", show_default=False)
 ]
 
-RUN_NOTES = """\b
+RUN_NOTES = """
 The folder holds manifest.json, summary.json, rewards.parquet, regret.parquet
 (where the optimum is known), curves.parquet, differences.parquet (of several
 controllers to the first, on the same jobs), episodes.parquet, regret.png, and
@@ -226,6 +235,7 @@ folder of another study is never touched.
 Keys of --json; what varies is a table of mean, low and high, the mean over
 replications and its 95 % interval (null where there is nothing to average):
   title, folder         of the scenario; where the results are
+  units                 what time and money are counted in; null: not said
   results               one table a controller (and point of a sweep):
     controller, horizon, replications, engine
                         what was run, how long, how often and by what
@@ -250,11 +260,12 @@ replications and its 95 % interval (null where there is nothing to average):
                         account) and in_service
     cautions            why a guarantee does not hold; empty if all is well
 
-Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
+130 stopped by Ctrl-C.
 """
 
 
-@app.command(epilog=RUN_NOTES)
+@app.command(epilog=_as_written(RUN_NOTES))
 def run(
     scenario: ScenarioFile,
     controller: Annotated[
@@ -276,7 +287,7 @@ def run(
     _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
 
 
-@app.command(epilog=RUN_NOTES)
+@app.command(epilog=_as_written(RUN_NOTES))
 def compare(
     scenario: ScenarioFile,
     controllers: Annotated[
@@ -344,13 +355,15 @@ def _study(
     with _mistakes_told():
         import warnings
 
-        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
+        from queueing_ucrl.errors import LetteringWarning
+        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, study_cells, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
         from queueing_ucrl.experiments.folder import identity_key
         from queueing_ucrl.model.drift import search_told
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.report.study_tables import print_study
         from queueing_ucrl.scenario import load_scenario
+        from queueing_ucrl.simulation.first_use import compile_first, is_compiled
         from queueing_ucrl.simulation.simulate import GuaranteeWarning
 
         scenario = with_run(load_scenario(path), **settings)
@@ -364,37 +377,52 @@ def _study(
         ):
             warnings.simplefilter("always", GuaranteeWarning)
             with StudyProgress(scenario) as progress, _stops_told(folder_path, progress.close):
+                if not is_compiled():
+                    study_cells(scenario)  # a mistake is told before the wait
+                    compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
                 study, folder = run_scenario(
                     scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
                     within=progress.within,
                 )  # fmt: skip
-        for warning in caught:
-            if issubclass(warning.category, GuaranteeWarning):
-                typer.echo(f"note: {warning.message}", err=True)
+        for note in dict.fromkeys(
+            str(warning.message)
+            for warning in caught
+            if issubclass(warning.category, (GuaranteeWarning, LetteringWarning))
+        ):
+            typer.echo(f"note: {note}", err=True)
         if as_json:
-            data = {"title": scenario.title, "folder": str(folder.path), "results": study.summary()}
+            data = {
+                "title": scenario.title, "units": scenario.units.plain_data(), "folder": str(folder.path),
+                "results": study.summary(),
+            }  # fmt: skip
             typer.echo(json.dumps(data, indent=2, allow_nan=False))
         else:
-            print_study(_console(), scenario.title, study)
-            typer.echo(f"\nfigure, tables and trials are in {folder.path}")
+            print_study(_console(), scenario.title, study, scenario.units)
+            pictures = "regret-0000.png and so on, one a point of the sweep" if scenario.points else "regret.png"
+            typer.echo(f"\nthe picture: {folder.path / pictures}")
+            typer.echo(f"tables and trials are in {folder.path}")
 
 
-_EXPERIMENT_LINES = "\n".join(f"  {name:<9} {words}" for name, words in {**EXPERIMENTS, "all": "all of these"}.items())
-REPRODUCE_NOTES = f"""\b
+_EXPERIMENT_LINES = "\n".join(
+    textwrap.fill(words, 78, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12)
+    for name, words in {**EXPERIMENTS, "all": "all of these"}.items()
+)
+REPRODUCE_NOTES = f"""
 Experiments, each a script of analysis/:
 {_EXPERIMENT_LINES}
 
-Scales: quick, 6 trajectories to 1e5 (two or three minutes on two cores); full,
-the paper's 100 to 1e6 (an hour or two). --replications and --horizon choose
-anything between. The folder holds the figures (.png) and tables (.md, .csv,
-.parquet); the same command run again goes on where it stopped, and more
+Scales: quick, 6 trajectories to 1e5 (two or three minutes on two cores);
+full, the paper's 100 to 1e6 (an hour or two). --replications and --horizon
+choose anything between. The folder holds the figures (.png) and tables (.md,
+.csv, .parquet); the same command run again goes on where it stopped, and more
 --replications add to those that are there.
 
-Exit codes: 0 done, 1 failed, 2 a mistake in the options, 130 stopped by Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 a mistake in the options,
+130 stopped by Ctrl-C.
 """
 
 
-@app.command(epilog=REPRODUCE_NOTES)
+@app.command(epilog=_as_written(REPRODUCE_NOTES))
 def reproduce(
     names: Annotated[
         list[str], typer.Argument(metavar="EXPERIMENT...", help="What to make again.", show_default=False)
@@ -490,6 +518,44 @@ def scenarios(
             typer.echo(f"{shown_path(folder)}: no scenario files (*.toml)", err=True)
 
 
+CONTROLLERS_NOTES = """
+A controller is named in a scenario's table [controller], with its options,
+or by --controller and --controllers. Installed packages offer more through
+the entry-point group queueing_ucrl.controllers.
+
+Keys of --json, a table a controller:
+  name, about           its name; what it does
+  knows_rates           whether it is told the arrival rates
+  own                   whether it comes with this program
+  options               one table each, in order:
+    name, type, help    its name; what it may be; what it does
+    required, default   whether it must be given; what it is otherwise
+  toml                  a table for a scenario, with what is required
+"""
+
+
+@app.command(epilog=_as_written(CONTROLLERS_NOTES))
+def controllers(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="The controller to tell of.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the controllers, or tell one with its options."""
+    with _mistakes_told():
+        from queueing_ucrl.learning.catalogue import catalogue, entry
+        from queueing_ucrl.report.controller_tables import print_catalogue, print_entry
+
+        entries = catalogue() if name is None else [entry(name)]
+        if as_json:
+            data = [one.plain_data() for one in entries]
+            typer.echo(json.dumps(data if name is None else data[0], indent=2, allow_nan=False))
+        elif name is None:
+            print_catalogue(_console(), entries)
+        else:
+            print_entry(_console(), entries[0])
+
+
 def _print_scenarios(rows: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
@@ -502,7 +568,9 @@ def _print_scenarios(rows: list[dict[str, Any]]) -> None:
             Text(printable(Path(row["file"]).name)), str(row["servers"]), str(row["capacity"]), str(row["classes"]),
             f"{row['load']:.3g}", Text(row["title"]),
         )  # fmt: skip
-    _console().print(table)
+    console = _console()
+    console.width = max(80, console.width)  # in a narrower window lines are broken, but nothing is left out
+    console.print(table)
 
 
 def main() -> None:

@@ -13,3 +13,7 @@ class SolverError(ArithmeticError):
 
 class FolderError(ValueError):
     """A folder that cannot be used for a study's results."""
+
+
+class LetteringWarning(UserWarning):
+    """A character of a title or a name cannot be drawn in a figure."""

@@ -115,11 +115,13 @@ class Work:
         from queueing_ucrl.experiments.folder import StudyFolder
         from queueing_ucrl.experiments.study import run_study
         from queueing_ucrl.report.progress import StudyProgress
+        from queueing_ucrl.simulation.first_use import compile_first
 
         chosen = [k for k in range(len(scenario.points)) if points is None or k in points]
         cells = [cell for cell in study_cells(scenario) if cell.point in chosen]
         folder = StudyFolder(self.folder.path / name, identity(scenario), {"title": scenario.title})
         with StudyProgress(replace(scenario, points=tuple(scenario.points[k] for k in chosen))) as progress:
+            compile_first((cell.controller for cell in cells), progress.say)
             return run_study(
                 cells, executor=None if here else self.executor, jobs=self.jobs, folder=folder,
                 progress=progress.done, within=progress.within,

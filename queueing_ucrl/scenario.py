@@ -26,6 +26,7 @@ from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, Piece
 from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady, Steps
 from queueing_ucrl.model.queue import LARGEST_TABLE, JobClass, Queue
 from queueing_ucrl.sweep import sweep_points
+from queueing_ucrl.units import Units
 
 LARGEST_FILE = 1_000_000  # bytes
 DEEPEST = 40  # tables in tables; a scenario needs four
@@ -49,6 +50,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=LARGEST_TABLE)]
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_one_line)]
+Unit = Annotated[str, Field(min_length=1, max_length=20), AfterValidator(_one_line)]
 Title = Annotated[str, Field(max_length=200), AfterValidator(_one_line)]
 Point = Annotated[list[NotNegative], Field(min_length=2, max_length=2)]
 
@@ -165,6 +167,11 @@ class _Run(_Section):
     grid_scale: Literal["log", "linear"] = "log"
 
 
+class _Units(_Section):
+    time: Unit = ""
+    money: Unit = ""
+
+
 def _listed(value: Any) -> Any:
     return [value] if isinstance(value, dict) else value
 
@@ -176,6 +183,7 @@ class _File(_Section):
     controller: Annotated[list[_Controller], BeforeValidator(_listed)] = []
     run: _Run = _Run()
     sweep: dict[str, Any] = {}
+    units: _Units = _Units()
 
 
 _COSTS: dict[str, type[_Section]] = {
@@ -184,7 +192,9 @@ _COSTS: dict[str, type[_Section]] = {
 }  # fmt: skip
 _PATTERNS: dict[str, type[_Section]] = {"steps": _Steps, "sinusoid": _Sinusoid}
 _KINDS = {"holding_cost": _COSTS, "pattern": _PATTERNS}
-_SECTIONS: dict[str, type[_Section]] = {"": _File, "queue": _Queue, "class": _Class, "run": _Run, **_COSTS, **_PATTERNS}
+_SECTIONS: dict[str, type[_Section]] = {
+    "": _File, "queue": _Queue, "class": _Class, "run": _Run, "units": _Units, **_COSTS, **_PATTERNS,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -213,6 +223,7 @@ class Scenario:
     grid_scale: str = "log"
     values: dict[str, Any] = field(default_factory=dict)  # of a sweep's point
     points: tuple[Scenario, ...] = ()  # of the sweep; without one, none
+    units: Units = field(default_factory=Units)  # words for tables and axes
 
     @property
     def controller(self) -> Any:
@@ -476,8 +487,9 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
         if not mistakes:
             if not controllers:
                 controllers = (ControllerChoice(RECOMMENDED, {}, make_controller(RECOMMENDED)),)
-            run = file.run.model_dump()
-            return Scenario(file.title or printable(path.stem), _queue(file), path, controllers, **run), []
+            title = file.title or printable(path.stem)
+            run, units = file.run.model_dump(), Units(file.units.time, file.units.money)
+            return Scenario(title, _queue(file), path, controllers, **run, units=units), []
     except ValidationError as error:
         mistakes = [*_unreadable(error), *mistakes]
     except (ValueError, OverflowError) as error:

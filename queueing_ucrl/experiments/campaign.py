@@ -119,6 +119,7 @@ def run_scenario(
                for cell in cells}  # fmt: skip
     facts = {
         "title": scenario.title,
+        "units": scenario.units.plain_data(),
         "replications": scenario.replications,
         "engines": engines,
         "cautions": sorted({c for cell in cells for c in _cautions(cell)}),
@@ -142,7 +143,8 @@ def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None
 
     from queueing_ucrl.report.plots import regret_figure
 
-    folder.write_json("summary.json", {"title": scenario.title, "results": study.summary()})
+    about = {"title": scenario.title, "units": scenario.units.plain_data()}
+    folder.write_json("summary.json", {**about, "results": study.summary()})
     known = any(not study.no_optimum(k) for k in range(len(study.cells)))
     if known:
         curves = pd.concat([study.regret(kind).assign(account=kind) for kind in KINDS], ignore_index=True)

@@ -24,6 +24,9 @@ class Oracle(Controller):
 
     Where rates change in time, it knows their long-run means and keeps to the policy that would be best for those: a
     policy to compare with, not the best one.
+
+    Options:
+        solver: the method that finds the policy: pi-b, pi, vi, vi-ae or lp
     """
 
     name: ClassVar[str] = "oracle"
@@ -120,6 +123,9 @@ class BestStationary(Controller):
     """Knows how the rates change in time and keeps to the best trunk reservation policy found that never changes.
 
     Best in the long run, where the rates repeat; else, or where a horizon is named, from empty up to the horizon.
+
+    Options:
+        horizon: the time to be best for; needed where the rates do not come back to where they were
     """
 
     name: ClassVar[str] = "best-stationary"
@@ -145,7 +151,11 @@ class AdmitAll(Controller):
 
 @dataclass(frozen=True)
 class TrunkReservation(Controller):
-    """Class i gets in while fewer than levels[i] jobs are in the system."""
+    """Class i gets in while fewer than levels[i] jobs are in the system.
+
+    Options:
+        levels: the control level of each class, in the scenario's order; for example [20, 10]
+    """
 
     name: ClassVar[str] = "trunk-reservation"
     levels: tuple[int, ...]
@@ -164,7 +174,12 @@ class TrunkReservation(Controller):
 
 @dataclass(frozen=True)
 class RandomPolicy(Controller):
-    """Tosses a coin for each state and class, and again after every period."""
+    """Tosses a coin for each state and class, and again after every period.
+
+    Options:
+        admission_probability: how often the coin says yes
+        period: the time until the coins are tossed again; without it, a hundred mean service times
+    """
 
     name: ClassVar[str] = "random"
     admission_probability: float = 0.5

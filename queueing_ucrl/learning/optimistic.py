@@ -22,6 +22,11 @@ class UcrlAcExact(RateLearner):
 
     interval: "exact" (Garwood) or "anytime" (valid at all reviews at once). delta = 1 / (mu T) at the review at T,
     but at most 1/2. share_set: the radius of the l1 ball for p, "paper" or "weissman" (smaller: its source's own).
+
+    Options:
+        arrival_rate_bounds: what is known of the arrival rate of all classes together, if anything is
+        interval: exact (Garwood), or anytime (wider: valid at all reviews at once)
+        share_set: how far the shares of the classes may be off: as in the paper, or weissman (smaller)
     """
 
     name: ClassVar[str] = "ucrl-ac-exact"
@@ -67,6 +72,10 @@ class UcrlAcClasswise(RateLearner):
     All classes at their limits is the best plausible model, in every state the same: its best policy is trunk
     reservation. interval as for ucrl-ac-exact; delta is shared evenly by the classes. service_rate "unknown": the upper
     limit of mu too, from departures over busy time, since the optimal gain grows with mu.
+
+    Options:
+        interval: exact (Garwood), or anytime (wider: valid at all reviews at once)
+        service_rate: whether the speed of service is known, or learned from the departures
     """
 
     name: ClassVar[str] = "ucrl-ac-classwise"

@@ -35,6 +35,13 @@ class RateLearner(Controller):
     """A first review, later ones at ratios of the time elapsed, but never more than a period apart.
 
     review_ratio = 2 is the paper's doubling; with a review_period, an infinite ratio means every period from the start.
+
+    Options:
+        first_review: when the policy is first reviewed; without it, after the mean time between departures of a full
+            house
+        review_ratio: each review is at so many times the time of the one before (2 is the paper's doubling)
+        review_period: reviews are never more than this time apart; without it there is no limit
+        solver: the method that finds the policies: pi-b, pi, vi, vi-ae or lp
     """
 
     first_review: float | None = None  # default: 1 / mu_max, the mean time between departures of a full house
@@ -79,6 +86,11 @@ class DirectLearner(RateLearner):
     service_rate "unknown": it is learned from the departures, and the expected rewards with it. memory: the time after
     which what was seen is forgotten, all at once ("window") or exponentially ("discount"); the default is never. With a
     memory, reviews are at most a twentieth of it apart unless review_period says otherwise.
+
+    Options:
+        service_rate: whether the speed of service is known, or learned from the departures
+        memory: the time after which what was seen is forgotten; without it, never
+        forgetting: all at once (window) or little by little (discount)
     """
 
     service_rate: ServiceRate = "known"

@@ -26,6 +26,12 @@ class UcrlAc(Controller):
 
     t_k = 2^(k-2) t_1 and T_k = 2^(k-1) t_1; delta_k = 1 / (mu t_k), so mu t_1 must be above 1.
     learn_upper_bound: also use the upper end of Prop. 7.1, as the paper's experiments do.
+
+    Options:
+        arrival_rate_bounds: what is known of the arrival rate of all classes together; for example [1.0, 4.0]
+        first_episode: the length of the first episode, above 1 / service_rate; for example 10.0
+        solver: the method that finds the policies: pi-b, pi, vi, vi-ae or lp
+        learn_upper_bound: lower the upper bound too as arrivals are seen, as the paper's experiments do
     """
 
     name: ClassVar[str] = "ucrl-ac"

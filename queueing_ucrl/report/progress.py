@@ -1,7 +1,11 @@
-"""Progress of a study on the terminal, on the error stream so that results can be piped."""
+"""Progress of a study, on the error stream so that results can be piped.
+
+On a terminal a bar; elsewhere (a log file, a batch system) a line now and then, so that a long study is seen to live.
+"""
 
 from __future__ import annotations
 
+import threading
 from time import perf_counter
 from types import TracebackType
 
@@ -9,7 +13,31 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.report.layout import print_line
+from queueing_ucrl.report.numbers import number
 from queueing_ucrl.scenario import Scenario
+
+FIRST_LINE = 10.0  # seconds: what is over sooner needs no line
+BETWEEN_LINES = 30.0  # seconds at least,
+STEP = 0.1  # and at least this share of the work
+
+
+class PlainLines:
+    """When to write a line: after FIRST_LINE seconds, then when time and work have both moved on."""
+
+    def __init__(self) -> None:
+        self.told_at = -1.0  # seconds since the start; negative: no line yet
+        self.told_share = 0.0
+
+    def due(self, seconds: float, share: float) -> bool:
+        """Whether to write one now; if so, it counts as written."""
+        if self.told_at < 0:
+            due = seconds >= FIRST_LINE
+        else:
+            due = seconds >= self.told_at + BETWEEN_LINES and share >= self.told_share + STEP
+        if due:
+            self.told_at, self.told_share = seconds, share
+        return due
 
 
 class StudyProgress:
@@ -18,20 +46,26 @@ class StudyProgress:
     def __init__(self, scenario: Scenario) -> None:
         self.total = sum(len(point.controllers) * point.replications for point in (scenario.points or (scenario,)))
         self.finished = 0
+        self.share = 0.0
+        self.words = self._words()
         self.began = perf_counter()
-        console = Console(stderr=True)
+        self.console = Console(stderr=True, highlight=False)
         self.bar = Progress(
             TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=console, transient=True,
-            disable=not console.is_terminal,  # in a file or a pipe there is nothing to draw on
+            TextColumn("left"), TimeRemainingColumn(), console=self.console, transient=True,
+            disable=not self.console.is_terminal,  # in a file or a pipe there is nothing to draw on
         )  # fmt: skip
-        self.task = self.bar.add_task(self._words(), total=self.total)
+        self.task = self.bar.add_task(self.words, total=self.total)
+        self.lines = PlainLines()
+        self.closed = threading.Event()
 
     def _words(self, extra: str = "") -> str:
         return f"{self.finished} of {self.total} trials{extra}"
 
     def __enter__(self) -> StudyProgress:
         self.bar.start()
+        if not self.console.is_terminal:  # a thread, since between two trials nobody calls
+            threading.Thread(target=self._write_lines, daemon=True).start()
         return self
 
     def __exit__(
@@ -40,22 +74,42 @@ class StudyProgress:
         self.close()
 
     def close(self) -> None:
-        """Take the bar off the screen."""
+        """Take the bar off the screen; no line is written from now on."""
+        self.closed.set()
         self.bar.stop()
+
+    def say(self, words: str) -> None:
+        """A line of its own, above the bar if there is one."""
+        print_line(self.console, words, style="dim")
+
+    def _write_lines(self) -> None:
+        while not self.closed.wait(0.5):
+            seconds = perf_counter() - self.began
+            if self.lines.due(seconds, self.share):
+                left = f", about {_clock(seconds / self.share - seconds)} left" if self.share > 0.02 else ""
+                self.say(f"{self.words} after {_clock(seconds)}{left}")
 
     def done(self, result: TrialResult, done: int, total: int) -> None:
         """A trial has ended."""
         if done > self.finished + 1:  # those found in the folder say nothing of the time left
             self.bar.reset(self.task, completed=done - 1)
         self.finished = done
-        self.bar.update(self.task, completed=done, description=self._words())
+        self._show(done / max(total, 1), self._words())
 
     def within(self, trial: Trial, time: float) -> None:
         """A trial in this process has reached a simulated time."""
         rate = time / max(perf_counter() - self.began, 1e-9) if self.total == 1 else 0.0
-        speed = f", {rate:,.0f} per second" if rate else ""
-        self.bar.update(
-            self.task,
-            completed=self.finished + time / trial.horizon,
-            description=self._words(f", time {time:,.0f} of {trial.horizon:,.0f}{speed}"),
-        )
+        speed = f", {number(rate, 3)} per second" if rate else ""
+        share = (self.finished + time / trial.horizon) / max(self.total, 1)
+        self._show(share, self._words(f", time {number(time, 3)} of {number(trial.horizon, 3)}{speed}"))
+
+    def _show(self, share: float, words: str) -> None:
+        self.share, self.words = share, words
+        self.bar.update(self.task, completed=share * self.total, description=words)
+
+
+def _clock(seconds: float) -> str:
+    """1:02:03, or 0:45."""
+    hours, rest = divmod(int(seconds), 3600)
+    minutes = f"{rest // 60}:{rest % 60:02d}"
+    return minutes if not hours else f"{hours}:{minutes:>05}"

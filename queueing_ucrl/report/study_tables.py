@@ -1,127 +1,188 @@
-"""A study's results as tables for the terminal."""
+"""A study's results as tables for the terminal: first the answer, then what stands behind it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from queueing_ucrl.experiments.regret import KINDS, REWARDS
 from queueing_ucrl.experiments.study import Study, interval
-from queueing_ucrl.report.tables import plain_table
+from queueing_ucrl.report.layout import Table, print_line, print_words
+from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
+from queueing_ucrl.units import Units
 
 Spread = dict[str, float | None]
+Result = dict[str, Any]
 
 
-def _with_interval(spread: Spread, form: str = ",.0f") -> str:
-    if spread["mean"] is None or spread["high"] is None:
-        return "-"
-    half = spread["high"] - spread["mean"]
-    words = format(spread["mean"], form)
-    return f"{words} ±{format(half, form)}" if half > 0 else words
+def _half(spread: Spread, count: int) -> float | None:
+    """Half of the interval; None where a single replication gives none."""
+    if count < 2 or spread["mean"] is None or spread["high"] is None:
+        return None
+    return spread["high"] - spread["mean"]
+
+
+def _with_interval(spread: Spread, count: int) -> str:
+    return with_interval(spread["mean"], _half(spread, count))
 
 
 def _share(part: Spread, whole: Spread) -> str:
     if not whole["mean"] or part["mean"] is None:
-        return "-"
-    return f"{100 * part['mean'] / whole['mean']:.3g}%"
+        return NOTHING
+    return percent(part["mean"] / whole["mean"])
 
 
-def _plain(spread: Spread) -> str:
-    return "-" if spread["mean"] is None else f"{spread['mean']:.3g}"
-
-
-def print_study(console: Console, title: str, study: Study) -> None:
+def print_study(console: Console, title: str, study: Study, units: Units | None = None) -> None:
     """What was lost, what was earned, and what each class saw."""
+    units = units or Units()
     results = study.summary()
-    console.print(Text(title, style="bold"))
+    print_words(console, title, style="bold")
     for values in _distinct([result.get("values", {}) for result in results]):
         group = [result for result in results if result.get("values", {}) == values]
         if values:
-            console.print(Text("\n" + ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold"))
-        _print_group(console, group)
-        _print_differences(console, study, values)
-
-
-def _print_differences(console: Console, study: Study, values: dict[str, Any]) -> None:
-    """Controllers against the first one, on the same jobs: far sharper than the accounts themselves.
-
-    Regrets; where no optimum is known, rewards.
-    """
-    cells = [k for k, cell in enumerate(study.cells) if cell.values == values]
-    first = study.cells[cells[0]].name
-    if len(cells) < 2 or len(study.results[cells[0]]) < 2:
-        return
-    if study.no_optimum(cells[0]):
-        heading, accounts = f"reward less that of {first}", {kind.removesuffix("_reward"): kind for kind in REWARDS}
-    else:
-        heading, accounts = f"regret less that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
-    console.print()
-    table = plain_table(heading, *accounts, text=(heading,))
-    for k in cells[1:]:
-        entries = []
-        for kind in accounts.values():
-            sample = study.samples(k, kind)[:, -1:] - study.samples(cells[0], kind)[:, -1:]
-            mean, low, high = interval(sample)
-            entries.append(_with_interval({"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}))
-        table.add_row(Text(study.cells[k].name), *entries)
-    console.print(table)
-    console.print("replication by replication on the same jobs", style="dim")
+            print_line(console)
+            print_words(console, ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold")
+        _print_group(console, group, units)
+        _print_differences(console, study, values, units)
 
 
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [item for k, item in enumerate(items) if item not in items[:k]]
 
 
-def _print_group(console: Console, results: list[dict[str, Any]]) -> None:
-    count = results[0]["replications"]
-    console.print(
-        f"up to time {results[0]['horizon']:,g}, "
-        + (f"mean of {count} replications ± 95 % interval\n" if count > 1 else "one replication\n")
-    )
+def _print_group(console: Console, results: list[Result], units: Units) -> None:
+    """One queue: all its controllers."""
     no_optimum = results[0]["no_optimum"]
+    _print_conditions(console, results[0], units)
     if no_optimum:
-        console.print(f"no regret is shown: {no_optimum}\n")
+        print_words(console, f"No regret is shown: {no_optimum}")
+        print_line(console)
     else:
-        table = plain_table("regret (reward lost)", *(KINDS[k] for k in (2, 1, 0, 3)), text=("regret (reward lost)",))
-        for result in results:
-            regret = result["regret"]
-            table.add_row(Text(result["controller"]), *(_with_interval(regret[KINDS[k]]) for k in (2, 1, 0, 3)))
-        console.print(table)
-        console.print()
-        console.print(f"the best policy would earn {results[0]['optimal_gain']:.4f} per unit of time\n")
-    table = plain_table("reward", "total", "per time", "utilisation", text=("reward",))
+        _print_answer(console, results, units)
+    _print_earnings(console, results, units)
+    _print_classes(console, results, units)
+    if not no_optimum:
+        _print_accounts(console, results, units)
+
+
+def _print_conditions(console: Console, result: Result, units: Units) -> None:
+    count = result["replications"]
+    length = f"{number(result['horizon'], 6)} {units.time}".rstrip()
+    money = f"; money is in {units.money}" if units.money else ""
+    if count > 1:
+        words = f"mean of {count:,} replications up to time {length}, ± half of the 95 % interval{money}"
+    else:
+        words = f"one replication up to time {length}: how far chance moves it is not known (no ±){money}"
+    print_words(console, words, style="dim")
+    print_line(console)
+
+
+def _print_answer(console: Console, results: list[Result], units: Units) -> None:
+    """What the controllers lost, the least first, against what could be had."""
+    best, horizon = results[0]["optimal_gain"], results[0]["horizon"]
+    lost = [result for result in results if result["regret"]["gap"]["mean"] is not None]
+    if best is None or not lost:
+        return
+    total = best * horizon
+    print_words(
+        console,
+        f"The best policy, for which one must know the arrival rates, would earn {number(best, 6)} per "
+        f"{units.per_time}, {number(total, 6)} in all. Wrong decisions lost of it:",
+    )
+    print_line(console)
+    table = Table("controller", units.paid("lost"), "of the best")
+    for result in sorted(lost, key=lambda result: result["regret"]["gap"]["mean"]):
+        gap = result["regret"]["gap"]
+        share = percent(gap["mean"] / total, 2) if total else NOTHING
+        table.add(result["controller"], _with_interval(gap, result["replications"]), share)
+    table.print(console)
+    print_line(console)
+
+
+def _print_earnings(console: Console, results: list[Result], units: Units) -> None:
+    table = Table("earned", units.paid("total"), f"per {units.per_time}", "servers busy")
     for result in results:
-        table.add_row(
-            Text(result["controller"]), _with_interval(result["reward"]), _with_interval(result["gain"], ".4f"),
-            f"{100 * result['utilisation']['mean']:.1f}%",
+        count = result["replications"]
+        table.add(
+            result["controller"], _with_interval(result["reward"], count), _with_interval(result["gain"], count),
+            percent(result["utilisation"]["mean"]),
         )  # fmt: skip
-    console.print(table)
-    console.print()
-    table = plain_table(
-        "controller", "class", "admitted", "rejected", "blocked", "mean wait", "95% wait",
-        text=("controller", "class"),
+    table.print(console)
+    print_words(console, "total: with the waits as they were; per time: with their expected costs", style="dim")
+    print_line(console)
+
+
+def _print_classes(console: Console, results: list[Result], units: Units) -> None:
+    """What became of each class's jobs."""
+    wait = f"\n({units.time})" if units.time else ""
+    table = Table(
+        "controller", "class", "admitted", "rejected", "blocked", f"mean wait{wait}", f"95% wait{wait}", names=2
     )  # fmt: skip
     for result in results:
-        for k, job_class in enumerate(result["classes"]):
+        for job_class in result["classes"]:
             shares = (_share(job_class[name], job_class["arrivals"]) for name in ("admitted", "rejected", "blocked"))
-            table.add_row(
-                Text(result["controller"] if k == 0 else ""), Text(job_class["name"]), *shares,
-                _plain(job_class["mean_wait"]), _plain(job_class["wait_95"]),
-            )  # fmt: skip
-    console.print(table)
+            waits = (number(job_class[name]["mean"], 3) for name in ("mean_wait", "wait_95"))
+            table.add(result["controller"], job_class["name"], *shares, *waits)
+    table.print(console)
     left = results[0]["unfinished"]
     waiting, serving = left["waiting"]["mean"] or 0.0, left["in_service"]["mean"] or 0.0
-    console.print(
-        f"\nat the end {waiting:.3g} jobs waited (their costs are not in) and {serving:.3g} were in service",
+    print_words(
+        console,
+        "rejected by the policy, blocked for lack of room; 95 % of the jobs waited less than the 95% wait; jobs at the "
+        f"end: {number(waiting, 3)} waiting (their costs are not in), {number(serving, 3)} in service",
         style="dim",
     )
-    if no_optimum:
-        console.print("total: with the waits as they were; per time: with their expected costs", style="dim")
+    print_line(console)
+
+
+def _print_accounts(console: Console, results: list[Result], units: Units) -> None:
+    """The regret in all four accounts, and what they mean."""
+    table = Table(units.paid("regret"), *(KINDS[k] for k in (2, 1, 0, 3)))
+    for result in results:
+        spreads = (result["regret"][KINDS[k]] for k in (2, 1, 0, 3))
+        table.add(result["controller"], *(_with_interval(spread, result["replications"]) for spread in spreads))
+    table.print(console)
+    print_words(console, "gap: the cost of wrong decisions, with the least noise", style="dim")
+    print_words(console, "expected: the best policy's gain times time, less what was earned (the paper's)", style="dim")
+    print_words(console, "realised: the same with the waits as they were", style="dim")
+    print_words(console, "pseudo: from the true gains of the policies that were used", style="dim")
+    print_words(console, _about_noise(results), style="dim")
+
+
+def _about_noise(results: list[Result]) -> str:
+    """Why a loss may be below zero."""
+    halves = [_half(r["regret"][kind], r["replications"]) for r in results for kind in ("expected", "realised")]
+    known = [half for half in halves if half is not None]
+    size = f"±{number(max(known), 2)} here" if known else "how much, one replication cannot tell"
+    return (
+        f"expected and realised also hold the luck of the draw ({size}): below 0 is a lucky draw, not a policy better "
+        "than the best"
+    )
+
+
+def _print_differences(console: Console, study: Study, values: dict[str, Any], units: Units) -> None:
+    """Controllers against the first one, on the same jobs: far sharper than the accounts themselves.
+
+    Regrets; where no optimum is known, rewards.
+    """
+    cells = [k for k, cell in enumerate(study.cells) if cell.values == values]
+    first, count = study.cells[cells[0]].name, len(study.results[cells[0]])
+    if len(cells) < 2 or count < 2:
         return
-    console.print(
-        "gap: the cost of wrong decisions (least noise); expected: the paper's account;\n"
-        "realised: with the waits as they were; pseudo: from the policies' true gains",
-        style="dim",
-    )
+    if study.no_optimum(cells[0]):
+        heading, accounts = f"reward less that of {first}", {kind.removesuffix("_reward"): kind for kind in REWARDS}
+    else:
+        heading, accounts = f"regret less that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
+    print_line(console)
+    table = Table(units.paid(heading), *accounts)
+    for k in cells[1:]:
+        entries = []
+        for kind in accounts.values():
+            sample = study.samples(k, kind)[:, -1:] - study.samples(cells[0], kind)[:, -1:]
+            mean, low, high = interval(sample)
+            spread: Spread = {"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
+            entries.append(_with_interval(spread, count))
+        table.add(study.cells[k].name, *entries)
+    table.print(console)
+    print_words(console, "replication by replication on the same jobs, so that their luck cancels", style="dim")

@@ -6,15 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.table import Table as RichTable
 
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.drift import Drift
 from queueing_ucrl.model.performance import Performance, performance
 from queueing_ucrl.model.policy import BoolArray, Policy
 from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.report.layout import GAP, Table, print_line, print_words
+from queueing_ucrl.report.numbers import number, percent
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solution import Solution
 
@@ -61,6 +63,7 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
     ]
     return {
         "title": scenario.title,
+        "units": scenario.units.plain_data(),
         "servers": queue.servers,
         "capacity": queue.capacity,
         "service_rate": queue.service_rate,
@@ -81,9 +84,9 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
     }
 
 
-def plain_table(*headings: str, text: tuple[str, ...] = ()) -> Table:
+def plain_table(*headings: str, text: tuple[str, ...] = ()) -> RichTable:
     """A table without lines: columns of text to the left, folded rather than cut; numbers to the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = RichTable(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         if heading in text:
             table.add_column(heading, overflow="fold")
@@ -92,85 +95,100 @@ def plain_table(*headings: str, text: tuple[str, ...] = ()) -> Table:
     return table
 
 
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.4g}%"
-
-
-def _class_table(queue: Queue, solution: Solution, measures: Performance) -> Table:
-    table = plain_table(
-        "class", "arrival rate", "control level", "admitted", "rejected", "mean wait", text=("class",)
-    )  # fmt: skip
+def _class_table(scenario: Scenario, queue: Queue, solution: Solution, measures: Performance) -> Table:
+    per = f"\n(per {scenario.units.per_time})" if scenario.units.time else ""
+    wait = f"\n({scenario.units.time})" if scenario.units.time else ""
+    table = Table("class", f"arrival rate{per}", "control level", "admitted", "rejected", f"mean wait{wait}")
     for i, job_class in enumerate(queue.classes):
-        wait = measures.mean_wait[i]
-        table.add_row(
-            Text(job_class.name),
-            f"{job_class.arrival_rate:.4g}",
+        table.add(
+            job_class.name,
+            number(job_class.arrival_rate),
             str(solution.policy.control_levels[i]),
-            _percent(measures.admission[i]),
-            _percent(measures.rejection[i]),
-            f"{wait:.4g}" if math.isfinite(wait) else "-",
+            percent(measures.admission[i], 4),
+            percent(measures.rejection[i], 4),
+            number(measures.mean_wait[i]),
         )
     return table
 
 
-def _picture(queue: Queue, admits: BoolArray) -> Table:
+def _picture(console: Console, queue: Queue, admits: BoolArray) -> None:
     """One line a class, one mark a state; of a long queue each mark is a block of states."""
-    block = -(-queue.capacity // PICTURE_WIDTH)
+    spans = [
+        ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(column)) or "none"
+        for column in admits.T
+    ]
+    names = max(map(cell_len, queue.class_names))
+    apart = names + len(GAP) + PICTURE_WIDTH > console.width - len(GAP) - 11  # 11: "admitted in"
+    room = console.width - (0 if apart else names + len(GAP)) - len(GAP) - max(11, *map(len, spans))
+    block = -(-queue.capacity // max(TICKS, min(PICTURE_WIDTH, room)))
     starts = range(0, queue.capacity, block)
-    axis = "".join(f"{start:<{TICKS}}" for start in starts[::TICKS])
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("", axis.rstrip(), "admitted in")
+    axis = "".join(f"{start:<{TICKS}}" for start in starts[::TICKS]).rstrip()
+    width = max(len(axis), len(starts))
+    indent = "" if apart else " " * (names + len(GAP))
+    print_line(console, f"{indent}{axis:<{width}}{GAP}admitted in")
     for i, name in enumerate(queue.class_names):
         blocks = [admits[start : start + block, i] for start in starts]
         marks = "".join("#" if b.all() else "~" if b.any() else "." for b in blocks)
-        spans = ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(admits[:, i]))
-        table.add_row(Text(name), marks, spans or "none")
-    return table
+        if apart:
+            print_line(console, name)
+        else:
+            marks = name + " " * (names - cell_len(name)) + GAP + f"{marks:<{width}}"
+        print_line(console, f"{marks:<{width}}{GAP}{spans[i]}")
 
 
-def _print_drift(console: Console, queue: Queue, solution: Solution) -> None:
+def _print_drift(console: Console, scenario: Scenario, solution: Solution) -> None:
     """What a policy for the mean rates is, and is not, while rates change."""
-    console.print(
+    units = scenario.units
+    print_words(
+        console,
         "The arrival rates change in time. All of this is for their means, as if they stayed: the best policy then, "
-        "not the best that can be done while they change, and a gain that no policy is promised.\n"
+        "not the best that can be done while they change, and a gain that no policy is promised.",
     )
-    console.print(f"gain {solution.gain:.10g} reward per unit of time, if the rates were their means")
-    earned, why = drifting_gain(queue, solution.policy)
-    words = (
-        f"{earned:.10g} as they change, in the long run" if earned is not None else f"as they change, not known: {why}"
-    )
-    console.print(f"     {words}\n")
+    print_line(console)
+    unit = f"{units.money or 'reward'} per {units.per_time}"
+    print_words(console, f"gain {number(solution.gain, 10)} {unit}, if the rates were their means")
+    earned, why = drifting_gain(scenario.queue, solution.policy)
+    changing = f"{number(earned, 10)}, in the long run" if earned is not None else f"not known: {why}"
+    print_words(console, f"gain of the same policy as they change: {changing}")
 
 
 def print_solution(console: Console, scenario: Scenario, solution: Solution) -> None:
     """The best policy of a scenario, for a person."""
-    queue = scenario.queue.on_average()
+    queue, units = scenario.queue.on_average(), scenario.units
     measures = performance(queue, solution.policy)
-    console.print(Text(scenario.title, style="bold"))
-    console.print(
-        f"servers {queue.servers}, capacity {queue.capacity}, service rate {queue.service_rate:.6g}, "
-        f"load {queue.load:.3g}\n"
+    print_words(console, scenario.title, style="bold")
+    per = f" per {units.per_time}" if units.time else ""
+    print_words(
+        console,
+        f"servers {queue.servers:,}, capacity {queue.capacity:,}, service rate {number(queue.service_rate, 6)}{per}, "
+        f"load {number(queue.load, 3)}",
     )
+    print_line(console)
     if scenario.queue.drifts:
-        _print_drift(console, scenario.queue, solution)
+        _print_drift(console, scenario, solution)
     else:
-        console.print(f"gain {solution.gain:.10g} reward per unit of time, the best that any policy can earn\n")
-    console.print(_class_table(queue, solution, measures))
-    console.print("\n[bold]who is let in[/bold], by the number of jobs in the system (# yes, . no, ~ in part)")
-    console.print(_picture(queue, solution.policy.admits))
-    console.print()
+        print_words(
+            console,
+            f"gain {number(solution.gain, 10)} {units.money or 'reward'} per {units.per_time}, the best that any policy "
+            "can earn",
+        )
+    print_line(console)
+    _class_table(scenario, queue, solution, measures).print(console)
+    print_line(console)
+    print_words(console, "who is let in, by the number of jobs in the system (# yes, . no, ~ in part)", style="bold")
+    _picture(console, queue, solution.policy.admits)
+    print_line(console)
     for words, value in (
-        ("blocked by a full system", _percent(measures.blocking)),
-        ("utilisation of the servers", _percent(measures.utilisation)),
-        ("mean number in the system", f"{measures.mean_in_system:.4g}"),
-        ("mean number waiting", f"{measures.mean_waiting:.4g}"),
-        ("admitted per unit of time", f"{measures.throughput:.4g}"),
+        ("blocked by a full system", percent(measures.blocking, 4)),
+        ("utilisation of the servers", percent(measures.utilisation, 4)),
+        ("mean number in the system", number(measures.mean_in_system)),
+        ("mean number waiting", number(measures.mean_waiting)),
+        (f"admitted per {units.per_time}", number(measures.throughput)),
     ):
-        console.print(f"{words:<28}{value:>9}")
-    console.print(
-        f"\nfound by {solution.method} in {solution.iterations} iterations, {1e3 * solution.seconds:.3g} ms",
+        print_line(console, f"{words:<28}{value:>9}")
+    print_line(console)
+    print_words(
+        console,
+        f"found by {solution.method} in {solution.iterations} iterations, {number(1e3 * solution.seconds, 3)} ms",
         style="dim",
     )

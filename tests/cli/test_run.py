@@ -17,9 +17,14 @@ from typer.testing import CliRunner
 
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
+from queueing_ucrl.learning.catalogue import entry
+from queueing_ucrl.learning.registry import OWN, make_controller
+from queueing_ucrl.report.numbers import number, percent, with_interval
+from queueing_ucrl.simulation import first_use
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 QUICKSTART = SCENARIOS / "quickstart.toml"
+README = SCENARIOS.parent / "README.md"
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
 TEXT = """
 title = "A small one"
@@ -79,11 +84,20 @@ def contents(folder: Path) -> dict[str, str]:
 def test_quickstart_as_a_newcomer_runs_it(tmp_path):
     """A process of its own, in an empty folder, with the file's own settings."""
     result = subprocess.run([*PROGRAM, "run", str(QUICKSTART)], cwd=tmp_path, capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.returncode == 0
+    assert all(re.match(r"compiling|\d+ of 40 trials after", line) for line in result.stderr.splitlines())
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("quickstart-")
-    assert result.stdout.startswith("Quickstart: learn whom to let in\nup to time 200,000, mean of 20 replications")
-    assert result.stdout.endswith(f"are in runs/{folder.name}\n")
+    title, conditions, _, *lines = result.stdout.splitlines()
+    assert title == "Quickstart: learn whom to let in"
+    assert conditions == "mean of 20 replications up to time 200,000, ± half of the 95 % interval"
+    # the first thing to be read is the answer: what could be had, and what each lost of it, the least first
+    assert lines[0].startswith("The best policy")
+    answer = [line.split() for line in lines[: lines.index("", 4)]]
+    assert "\n".join(f"    {line}".rstrip() for line in lines[: lines.index("", 4)]) in README.read_text()
+    assert [row[0] for row in answer[-2:]] == ["certainty-equivalent", "ucrl-ac"]
+    assert all(row[2].startswith("±") and row[3].endswith("%") for row in answer[-2:])
+    assert lines[-2:] == [f"the picture: runs/{folder.name}/regret.png", f"tables and trials are in runs/{folder.name}"]
     assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
@@ -93,27 +107,106 @@ def test_the_table_tells_all_that_was_promised(scenario, tmp_path):
     result = run(path, "--out", tmp_path / "out")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert max(map(len, lines[:-1])) <= 80  # the last one names the folder
+    assert max(map(len, lines[:-2])) <= 80  # the last ones name the folder
     (cell,) = strict_json((tmp_path / "out" / "summary.json").read_text())["results"]
-    headings = [
-        line.split() for line in lines if line.split() and line.split()[0] in ("regret", "reward", "controller")
-    ]
-    assert headings[0][-4:] == ["gap", "expected", "realised", "pseudo"]
-    rows = [line.split() for line in lines if line.startswith("ucrl-ac") or line.strip().startswith("b ")]
-    regret, reward, first, second = rows
-    assert [word for word in regret[1:] if "±" not in word] == [
-        f"{cell['regret'][kind]['mean']:,.0f}" for kind in headings[0][-4:]
-    ]
-    assert reward[1] == f"{cell['reward']['mean']:,.0f}"
-    assert f"{cell['gain']['mean']:.4f}" in reward
-    assert f"would earn {qu.solve(qu.load_scenario(path).queue).gain:.4f} per" in result.stdout
-    assert reward[-1] == f"{100 * cell['utilisation']['mean']:.1f}%"
-    for words, job_class in ((first[1:], cell["classes"][0]), (second, cell["classes"][1])):
+    answer, earned, first, regret = (line for line in lines if line.startswith("ucrl-ac "))
+    second = next(line for line in lines if line.strip().startswith("b "))
+
+    def shown(spread):
+        return with_interval(spread["mean"], spread["high"] - spread["mean"])
+
+    accounts = ("gap", "expected", "realised", "pseudo")
+    heading = next(line for line in lines if line.startswith("regret "))
+    assert heading.split() == ["regret", *accounts]
+    assert regret.split() == ["ucrl-ac", *(w for kind in accounts for w in shown(cell["regret"][kind]).split())]
+    best = qu.solve(qu.load_scenario(path).queue).gain
+    text = " ".join(result.stdout.split())
+    assert f"would earn {number(best, 6)} per unit of time, {number(200 * best, 6)} in all" in text
+    share = percent(cell["regret"]["gap"]["mean"] / (200 * best), 2)
+    assert answer.split() == ["ucrl-ac", *shown(cell["regret"]["gap"]).split(), share]
+    busy = percent(cell["utilisation"]["mean"])
+    assert earned.split() == ["ucrl-ac", *shown(cell["reward"]).split(), *shown(cell["gain"]).split(), busy]
+    for line, job_class in ((first.removeprefix("ucrl-ac"), cell["classes"][0]), (second, cell["classes"][1])):
         count = job_class["arrivals"]["mean"]
-        fates = [f"{100 * job_class[fate]['mean'] / count:.3g}%" for fate in ("admitted", "rejected", "blocked")]
-        waits = [job_class[name]["mean"] for name in ("mean_wait", "wait_95")]
-        assert words == [job_class["name"], *fates, *("-" if wait is None else f"{wait:.3g}" for wait in waits)]
-    assert any("jobs waited (their costs are not in)" in line for line in lines)
+        fates = [percent(job_class[fate]["mean"] / count) for fate in ("admitted", "rejected", "blocked")]
+        waits = [number(job_class[name]["mean"], 3) for name in ("mean_wait", "wait_95")]
+        assert line.split() == [job_class["name"], *fates, *waits]
+    assert "waiting (their costs are not in)" in text
+    assert "below 0 is a lucky draw" in text
+
+
+def test_one_replication_has_no_interval_and_says_so(scenario, tmp_path):
+    result = run(scenario(), "--out", tmp_path / "out", "--replications", "1")
+    _, conditions, *rest = result.stdout.splitlines()
+    assert "one replication" in conditions
+    assert "±" not in "\n".join(rest).replace("(no ±)", "")
+    assert "one replication cannot tell" in " ".join(result.stdout.split())
+
+
+def test_units_are_words_and_nothing_else(scenario, tmp_path):
+    """They stand in the tables, the manifest and the JSON; the numbers and the study's key are the same."""
+    plain = run(scenario(), "--out", tmp_path / "out", "--json")
+    path = scenario(TEXT + '[units]\ntime = "minutes"\nmoney = "euros"\n')
+    again = run(path, "--out", tmp_path / "out", "--json")  # the same folder: it is the same study
+    assert again.exit_code == 0, again.stderr
+    old, new = strict_json(plain.stdout), strict_json(again.stdout)
+    assert old.pop("units") == {"time": None, "money": None}
+    assert new.pop("units") == {"time": "minutes", "money": "euros"}
+    assert old == new
+    for name in ("manifest.json", "summary.json"):
+        assert strict_json((tmp_path / "out" / name).read_text())["units"] == {"time": "minutes", "money": "euros"}
+    table = run(path, "--out", tmp_path / "out").stdout
+    assert "per minute" in table
+    assert "regret (euros)" in table
+
+
+@pytest.mark.parametrize(
+    ("units", "message"),
+    [
+        ("time = 3", "units.time = 3 must be a text in quotes"),
+        ('time = ""', "units.time = '' must not be empty"),
+        ('money = "\\u0007"', "must be one line of printable characters"),
+        ('tiem = "hours"', "units.tiem = 'hours' is not a known key; did you mean time?"),
+        (f'time = "{"x" * 21}"', "must have at most 20 characters"),
+    ],
+)
+def test_a_mistake_in_the_units_is_told(scenario, tmp_path, units, message):
+    result = run(scenario(f"{TEXT}[units]\n{units}\n"), "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_title_that_no_font_can_draw_is_noted_once(scenario, tmp_path, monkeypatch):
+    monkeypatch.setattr("queueing_ucrl.report.lettering._fallbacks", lambda: ())
+    text = TEXT.replace("A small one", "客户") + "[sweep]\nqueue.service_rate = [1.0, 2.0]\n"
+    result = run(scenario(text), "--out", tmp_path / "out")
+    assert result.exit_code == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("note: no font of this machine has 客户: ")
+    assert "the picture: " in result.stdout
+    assert (tmp_path / "out" / "regret-0000.png").exists()
+
+
+def test_what_is_not_compiled_yet_is_compiled_once_and_told(scenario, tmp_path, monkeypatch):
+    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
+    result = run(scenario(), "--out", tmp_path / "out")
+    assert (result.exit_code, result.stderr) == (0, "compiling numeric code, once (about 10 s)\n")
+    wrong = run(scenario(TEXT.replace("first_episode = 2.0", "first_episode = 0.5")), "--out", tmp_path / "other")
+    assert wrong.exit_code == 2
+    assert "compiling" not in wrong.stderr  # a mistake is told without a wait
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_controller_can_be_compiled_ahead(name, monkeypatch):
+    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
+    seen, told = [], []
+    original = first_use.simulate
+    monkeypatch.setattr(first_use, "simulate", lambda *args, **kw: seen.append(original(*args, **kw)))
+    controller = make_controller(name, entry(name).example_options)
+    first_use.compile_first([controller, controller, object()], told.append)
+    assert told == [first_use.NOTICE]
+    assert [run.controller for run in seen] == [name]
 
 
 def test_the_folder_holds_what_help_says(scenario, tmp_path):

@@ -32,7 +32,11 @@ LARGEST_TABLE = 3 * 10**7  # entries: 240 MB, a handful of such tables at a time
 
 @dataclass(frozen=True)
 class TabularLearner(Controller):
-    """A learner that sees ticks of the uniformized chain and nothing of the queue's structure."""
+    """A learner that sees ticks of the uniformized chain and nothing of the queue's structure.
+
+    Options:
+        delta: the guarantee holds with probability 1 - delta (of ucrl3: 1 - 4 delta)
+    """
 
     sees_ticks: ClassVar[bool] = True
     delta: float = 0.05  # the guarantees hold with probability 1 - delta (UCRL3: 1 - 4 delta)

@@ -1,0 +1,39 @@
+"""How curves are told apart: colours that the colour-blind can tell (Okabe and Ito's), then dashes, then marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+# without their yellow, which is faint on white, and their black, which is for axes and reference lines
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
+GREY = "#6b6b6b"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1, 1.5), (7, 2, 1, 2), (3, 1.5, 1, 1.5, 1, 1.5), (11, 3))
+MARKS = ("", "o", "s", "^", "D", "x", "*")
+
+
+@dataclass(frozen=True)
+class Look:
+    """One curve's colour, dashes and marks."""
+
+    colour: str
+    dashes: tuple[float, ...] = ()  # on, off, on, off, ... in line widths; none: a full line
+    mark: str = ""
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """For matplotlib's plot()."""
+        style: dict[str, Any] = {"color": self.colour, "linestyle": (0, self.dashes) if self.dashes else "-"}
+        return {**style, "marker": self.mark, "markevery": 0.1, "markersize": 4} if self.mark else style
+
+
+LOOKS = [Look(colour, dashes, mark) for mark, dashes, colour in product(MARKS, DASHES, COLOURS)]
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each name, by its place among those that differ; all different up to a few hundred."""
+    distinct = list(dict.fromkeys(names))
+    return {name: LOOKS[k % len(LOOKS)] for k, name in enumerate(distinct)}

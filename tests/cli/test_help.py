@@ -1,0 +1,46 @@
+"""--help of every command: as it was written, and in 80 columns."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from queueing_ucrl.cli import app
+
+COMMANDS = [info.name or info.callback.__name__ for info in app.registered_commands]
+EPILOGS = {info.name or info.callback.__name__: info.epilog for info in app.registered_commands if info.epilog}
+
+
+def help_of(*command: str) -> list[str]:
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    return result.stdout.splitlines()
+
+
+def test_most_commands_explain_their_results():
+    assert {"solve", "run", "compare", "reproduce", "controllers"} <= EPILOGS.keys()
+
+
+@pytest.mark.parametrize("command", EPILOGS)
+def test_notes_are_printed_line_by_line_as_written(command):
+    written = [line for line in EPILOGS[command].splitlines() if line != "\b"]
+    while not written[-1]:
+        written.pop()
+    shown = help_of(command)
+    while not shown[-1]:
+        shown.pop()
+    assert [line.removeprefix("  ") for line in shown[-len(written) :]] == written
+    assert len(written) > 5
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_help_fits_into_80_columns(command):
+    lines = help_of(*([command] if command else []))
+    assert max(map(len, lines)) <= 80
+    assert "\b" not in "".join(lines)
+
+
+def test_every_command_is_listed_with_a_line():
+    lines = help_of()
+    for name in COMMANDS:
+        assert any(line.split()[:1] == [name] and len(line.split()) > 2 for line in lines), name
