@@ -169,8 +169,8 @@ def print_solution(console: Console, scenario: Scenario, solution: Solution) -> 
     else:
         print_words(
             console,
-            f"gain {number(solution.gain, 10)} {units.money or 'reward'} per {units.per_time}, the best that any policy "
-            "can earn",
+            f"gain {number(solution.gain, 10)} {units.money or 'reward'} per {units.per_time}, the best that any "
+            "policy can earn",
         )
     print_line(console)
     _class_table(scenario, queue, solution, measures).print(console)
