@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from linear_programs import linprog
 
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.learning.tabular.evi import Optimum, best_actions, extended_value_iteration, rank

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize, minimize_scalar
+from linear_programs import linprog
+from scipy.optimize import minimize, minimize_scalar
 
 from queueing_ucrl.learning.tabular.kl_ucrl import best_in_kl_ball
 from queueing_ucrl.learning.tabular.ucrl2 import best_in_l1_ball
