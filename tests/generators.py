@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -260,6 +260,15 @@ FAMILIES: dict[str, Callable[[np.random.Generator], qu.Queue | qu.AdmissionModel
 # --- hypothesis ------------------------------------------------------------------------------------------------------
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def model_of(family: str, seed: int | Sequence[int]) -> qu.AdmissionModel:
+    """The decision model of a queue or model of the family."""
+    drawn = FAMILIES[family](np.random.default_rng(seed))
+    return drawn.model if isinstance(drawn, qu.Queue) else drawn
+
+
+models = st.builds(model_of, st.sampled_from(list(FAMILIES)), seeds)  # of every family
 
 
 @st.composite

@@ -5,8 +5,8 @@ r"""The linear program of a model (Puterman, 8.8), solved by HiGHS.
 Of the 2^m sets u only the m + 1 prefixes of the classes by decreasing r_i(s) can bind. HiGHS is handed the dual of
 this program (the share of time spent in each state with each prefix; its multipliers are rho and g), in scaled units:
 on the program as written above it gave up on one queue in eight of a random sample, on the dual on none.
-Below the first closed state the multipliers are g*; on transient states they are free, so the policy is completed by the
-two phases of PI-B, which leave a best recurrent part as it is and admit the ties.
+Below the first closed state the multipliers are g*; on transient states they are free, so the policy is completed by
+the two phases of PI-B, which leave a best recurrent part as it is and admit the ties.
 """
 
 from __future__ import annotations

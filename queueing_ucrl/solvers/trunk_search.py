@@ -1,8 +1,8 @@
 """The best trunk reservation policy by trying all control levels: a check, and for teaching.
 
 Class i is admitted iff s < M_i. With rates that do not depend on the state such a policy is optimal among all
-(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues. The levels of the largest gain are
-then raised while their class ties, by the rule of PI-B.
+(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues. Levels that the gain
+cannot tell apart, by ties or by rounding, are settled as PI-B settles them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.birth_death import stationary_weights
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
-from queueing_ucrl.solvers.policy_iteration import with_ties
+from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration, with_ties
 
 LARGEST_SEARCH = 2_000_000_000  # policies times the work of one: about 20 seconds
 
 
 @compiled
 def _search(arrival_rates, rewards, service_rates):  # type: ignore[no-untyped-def]
-    """The levels of the largest gain, and how many were tried."""
+    """The levels of the largest gain, that gain, and how many were tried."""
     states, classes = arrival_rates.shape
     levels = np.zeros(classes, dtype=np.int64)
     best_levels = levels.copy()
@@ -52,7 +52,7 @@ def _search(arrival_rates, rewards, service_rates):  # type: ignore[no-untyped-d
             levels[i] = 0
             i += 1
         if i == classes:
-            return best_levels, tried
+            return best_levels, best, tried
         levels[i] += 1
 
 
@@ -63,6 +63,9 @@ def trunk_search(model: AdmissionModel) -> tuple[Policy, int]:
         raise ValueError(
             f"trunk-search would try {count} policies of {model.capacity} states: too many, use pi-b for this queue"
         )
-    levels, tried = _search(model.arrival_rates, model.rewards, model.service_rates)
-    best = Policy.trunk_reservation([int(level) for level in levels], model.capacity)
-    return Policy.trunk_reservation(with_ties(model, best).control_levels, model.capacity), tried
+    levels, best, tried = _search(model.arrival_rates, model.rewards, model.service_rates)
+    found = Policy.trunk_reservation([int(level) for level in levels], model.capacity)
+    settled, gain, *_ = policy_iteration(model, found, ties=True)
+    if settled.is_trunk_reservation and gain <= best + 10 * TIE * abs(best):
+        return settled, tried
+    return Policy.trunk_reservation(with_ties(model, found).control_levels, model.capacity), tried  # PI-B's is no trunk

@@ -33,7 +33,7 @@ from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration
 from queueing_ucrl.solvers.shooting import inverse_gain
 
 SWEEP_WORK = 50_000_000  # state updates between two returns to Python, so that Ctrl-C is heard
-MOST_WORK = 2_000_000_000  # updates of a class in a state: about 20 seconds
+MOST_WORK = 1_000_000_000  # updates of a class in a state: about ten seconds
 UNSETTLED, ADMIT, REJECT = 0, 1, 2
 
 
