@@ -135,7 +135,7 @@ def overloaded_queue_with_a_deadline(
 
 def two_class_queue_flat_at_first(random: np.random.Generator, largest_capacity: int = 2000) -> qu.Queue:
     """Two classes that pay nearly the same, in any order; a cost of the second is flat at first."""
-    capacity = int(_log_uniform(random, min(50, largest_capacity), largest_capacity + 1))
+    capacity = int(_log_uniform(random, min(50, 1 + largest_capacity // 4), largest_capacity + 1))
     servers = int(random.integers(1, min(capacity, 40) + 1))
     rate, reward = _log_uniform(random, 0.1, 10.0), random.uniform(1.0, 10.0)
     total = _log_uniform(random, 0.4, 8.0) * servers * rate

@@ -10,9 +10,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from exact import RationalModel, all_policies, rational_optimum, rational_value, solves_bellman
-from generators import random_policy
+from generators import (
+    any_model,
+    any_queue,
+    first_episode_model,
+    large_mixed_model,
+    overloaded_queue_with_a_deadline,
+    queue_of_wide_rewards,
+    random_policy,
+    two_class_queue_flat_at_first,
+)
 
 import queueing_ucrl as qu
+from queueing_ucrl.solvers.policy_iteration import TIE
 
 
 def queue_as_rationals(servers, capacity, mu, rates, rewards, cost_rates):
@@ -108,6 +118,31 @@ def tied_model(random, capacity, classes):
     return model, gain, tuple(tuple(r >= b for r in row) for row, b in zip(rewards, g, strict=True))
 
 
+def decaying_model(random, capacity, classes):
+    """A model in which r - g halves (or so) from state to state, past what can be told from a tie, and ties besides.
+
+    g(s) = G - 2^-k(s), k rising; the first class pays G, so its lead is 2^-k(s), and its rate D(s) 2^k(s) makes the
+    optimality equation hold, D(s) = rho - mu(s) g(s-1). The others tie, exactly, or pay clearly less.
+    """
+    top = Fraction(int(random.integers(1, 9)))
+    servers = int(random.integers(1, 3))
+    service = Fraction(2) ** int(random.integers(-2, 3))
+    mu = [min(s, servers) * service for s in range(capacity + 1)]
+    steps = np.minimum(np.cumsum(random.integers(0, 3, capacity)), 40)
+    g = [top - Fraction(1, 2 ** int(k)) for k in steps]
+    gain = mu[-1] * g[-1]
+    rates, rewards = [], []
+    for s in range(capacity):
+        due = gain - (mu[s] * g[s - 1] if s else 0)
+        row = [top, *(g[s] if tied else g[s] - Fraction(1, 8) for tied in random.random(classes - 1) < 0.5)]
+        rates.append((due * 2 ** int(steps[s]), *(Fraction(2) ** int(k) for k in random.integers(-2, 3, classes - 1))))
+        rewards.append(tuple(row))
+    exact = RationalModel(tuple(rates), tuple(rewards), tuple(mu))
+    model = qu.AdmissionModel(np.array(rates, dtype=float), np.array(rewards, dtype=float), np.array(mu, dtype=float))
+    assert RationalModel.of(model) == exact
+    return model, gain, tuple(tuple(r >= b for r in row) for row, b in zip(rewards, g, strict=True))
+
+
 def as_table(policy):
     return tuple(map(tuple, policy.admits.tolist()))
 
@@ -163,6 +198,76 @@ def test_pi_b_admits_every_tie_of_models_with_many():
         for share in (0.2, 0.8):
             start = random_policy(random, capacity, classes, share)
             assert as_table(qu.solve(model, "pi-b", start=start).policy) == best
+
+
+def test_pi_b_admits_every_tie_where_leads_fall_below_what_can_be_told():
+    random = np.random.default_rng(40)
+    for _ in range(300):
+        capacity, classes = int(random.integers(1, 60)), int(random.integers(1, 5))
+        model, gain, best = decaying_model(random, capacity, classes)
+        solution = qu.solve(model, "pi-b")
+        assert as_table(solution.policy) == best
+        assert solution.gain == pytest.approx(float(gain), rel=1e-12)
+        start = random_policy(random, capacity, classes)
+        assert as_table(qu.solve(model, "pi-b", start=start).policy) == best
+        assert qu.solve(model, "pi", start=start).gain == pytest.approx(float(gain), rel=1e-10)
+
+
+NEARLY_TIED = {
+    "overloaded, with a deadline": lambda random: overloaded_queue_with_a_deadline(random, 5, 40),
+    "two classes, flat at first": lambda random: two_class_queue_flat_at_first(random, 40),
+    "mixed, optimistic": lambda random: large_mixed_model(random, 20),
+    "first episode": lambda random: first_episode_model(random, 20),
+    "rewards over twelve decades": lambda random: queue_of_wide_rewards(random),
+    "any queue": lambda random: any_queue(random, 20),
+    "any model": lambda random: any_model(random, 20),
+}
+
+
+def nearly_tied_models(family, count):
+    """Models of at most 45 states; those of exact ties, and of rewards and g that no double tells apart, among them."""
+    random = np.random.default_rng(len(family))
+    found = []
+    while len(found) < count:
+        drawn = NEARLY_TIED[family](random)
+        model = drawn.model if isinstance(drawn, qu.Queue) else drawn
+        if model.capacity <= 45:
+            found.append(model)
+    return found
+
+
+@pytest.mark.parametrize("family", NEARLY_TIED)
+def test_pi_b_gives_the_largest_of_the_policies_that_cannot_be_told_apart(family):
+    """Against rationals: it admits all that the bias-optimal policy does. What it admits besides pays g* but for a few
+    TIE, and together costs a few TIE of the gain at most. The gain it states is right.
+    """
+    for model in nearly_tied_models(family, 40):
+        exact = RationalModel.of(model)
+        best, value = rational_optimum(exact)
+        solution = qu.solve(model)
+        admits, best = solution.policy.admits, np.array(best)
+        bias = np.array([float(g) for g in value.relative_bias])[:, None]
+        near = np.abs(model.rewards - bias) <= 1e-9 * (np.abs(model.rewards) + np.abs(bias))
+        assert np.all(admits[best])
+        assert np.all((admits == best) | near)
+        gain = rational_value(exact, as_table(solution.policy)).gain
+        assert value.gain - gain <= 10 * TIE * abs(value.gain)
+        assert solution.gain == pytest.approx(float(gain), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["vi-ae", "lp", "trunk-search"])
+@pytest.mark.parametrize("family", [f for f in NEARLY_TIED if f != "rewards over twelve decades"])
+def test_other_methods_give_the_same_of_them(family, method):
+    tried = 0
+    for model in nearly_tied_models(family, 15):
+        best = qu.solve(model).policy
+        if method == "trunk-search" and (
+            not best.is_trunk_reservation or (model.capacity + 1) ** model.class_count > 20_000
+        ):
+            continue
+        assert qu.solve(model, method).policy == best
+        tried += 1
+    assert tried >= 3
 
 
 def test_rational_policy_iteration_finds_the_policy_the_ties_were_built_for():
