@@ -141,7 +141,7 @@ Keys of --json:
                         as in the scenario
   units                 what time and money are counted in; null: not said
   load                  total arrival rate over total service rate
-  rates                 "steady"; or "mean" where arrival rates change in time:
+  rates                 "steady", or "mean" where arrival rates change:
                         all of this is then for their means, as if they
                         stayed, and no policy is promised the gain
   gain                  reward per unit of time of the best policy
@@ -505,7 +505,7 @@ def scenarios(
             rows.append(
                 {
                     "file": str(path), "title": loaded.title, "servers": queue.servers, "capacity": queue.capacity,
-                    "classes": len(queue.classes), "load": queue.load,
+                    "classes": len(queue.classes), "load": queue.on_average().load,
                 }
             )  # fmt: skip
         if as_json:

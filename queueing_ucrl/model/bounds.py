@@ -43,6 +43,7 @@ def _check(bounds: tuple[float, float], first_episode: float, queue: Queue) -> N
     low, high = bounds
     if not 0 < low <= high:
         raise ValueError(f"arrival_rate_bounds must be 0 < low <= high, got {bounds}")
+    queue.must_be_steady()
     if not queue.service_rate * first_episode > 1:
         raise ValueError(
             f"first_episode must be longer than 1 / service_rate = {1 / queue.service_rate}, got {first_episode}"

@@ -43,6 +43,7 @@ def _uniformization(queue: Queue) -> float:
 
 def _parts(queue: Queue) -> tuple[float, int]:
     """The diameter as x * 2^(500 e)."""
+    queue.must_be_steady()
     total, exponent = _climb(queue.total_arrival_rate, queue.service_rates)
     descent = math.fsum(1.0 / queue.service_rates[1:])
     if exponent == 0 and descent > total:
@@ -93,6 +94,7 @@ def diameter_lower_bound(queue: Queue) -> float:
 
     With c mu = Lambda the quotient in i) and iii) is its limit, S and S - c.
     """
+    queue.must_be_steady()
     S, c = queue.capacity, min(queue.servers, queue.capacity)
     rate, mu = queue.total_arrival_rate, queue.service_rate
     share = c * mu / (rate + c * mu)

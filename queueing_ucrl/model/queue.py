@@ -165,6 +165,14 @@ class Queue(ReadOnlyArrays):
         """Whether arrival rates change in time."""
         return any(not isinstance(c.pattern, Steady) for c in self.classes)
 
+    def must_be_steady(self) -> None:
+        """Refuse a queue whose arrival rates change in time, for what holds with constant ones only."""
+        if self.drifts:
+            raise ValueError(
+                "the queue's arrival rates change in time, so no one model holds: take queue.on_average() for their "
+                "means, queue.at(time) for those of a moment, or Drift(queue) for what a policy earns as they change"
+            )
+
     def at(self, time: float) -> Queue:
         """The queue as it would be for ever with the arrival rates of `time`; classes that do not come then come at a
         billionth of their rate.
@@ -260,11 +268,7 @@ class Queue(ReadOnlyArrays):
     @cached_property
     def model(self) -> AdmissionModel:
         """The queue as a decision model, its rates the same in every state (and at all times)."""
-        if self.drifts:
-            raise ValueError(
-                "the queue's arrival rates change in time, so no one model holds: take queue.on_average() for their "
-                "means, queue.at(time) for those of a moment, or Drift(queue) for what a policy earns as they change"
-            )
+        self.must_be_steady()
         rates = read_only(np.tile(self.arrival_rates, (self.capacity, 1)))
         return AdmissionModel(rates, self.rewards, self.service_rates)
 

@@ -26,6 +26,7 @@ ETA = 1.12  # of UCRL3's peeling
 
 
 def _tick_rate(queue: Queue, tick_rate: float | None) -> float:
+    queue.must_be_steady()
     least = queue.total_arrival_rate + queue.max_service_rate
     if tick_rate is None:
         return least

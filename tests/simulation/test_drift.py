@@ -140,6 +140,19 @@ def test_following_the_rates_earns_more_than_the_best_policy_that_never_changes(
     assert more["high"].iloc[-1] < 0
 
 
+def test_forgetting_pays_where_rates_change_rarely_and_by_much():
+    """Paired over 12 replications: 9 % more reward, and the 95 % interval lies above 5 %."""
+    queue = qu.Queue(3, 12, 0.5, [
+        qu.JobClass("a", 1.0, 10.0, qu.Linear(0.5), qu.Steps([4000.0], [0.1, 2.0], 8000.0)),
+        qu.JobClass("b", 1.0, 4.0, qu.Linear(0.2), qu.Steps([4000.0], [1.5, 0.5], 8000.0)),
+    ])  # fmt: skip
+    learners = [qu.CertaintyEquivalent(), qu.CertaintyEquivalent(memory=400.0)]
+    study = qu.replicate(queue, learners, horizon=32_000.0, replications=12, seed=5, jobs=1)
+    more = study.differences("certainty-equivalent", "expected_reward").iloc[-1]
+    earned = study.rewards().query("controller == 'certainty-equivalent'")["mean"].iloc[-1]
+    assert more["low"] > 0.05 * earned
+
+
 def test_the_next_change_is_the_earliest_of_all_classes():
     queue = two_class_queue(qu.Steps([5.0, 20.0], [1.0, 0.0, 2.0], 40.0), qu.Steps([12.0], [1.0, 2.0]))
     changes, now = [], 0.0
