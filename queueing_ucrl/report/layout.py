@@ -32,39 +32,27 @@ def print_line(console: Console, words: str | Text = "", style: str = "") -> Non
     console.print(Text(words, style=style) if isinstance(words, str) else words, soft_wrap=True)
 
 
-def print_words(console: Console, words: str, style: str = "", indent: str = "") -> None:
-    """Sentences, broken between words; lines after the first are indented."""
-    for line in wrapped(words, min(PROSE, console.width), indent):
+def print_words(console: Console, words: str, style: str = "") -> None:
+    """Sentences, broken between words."""
+    for line in wrapped(words, min(PROSE, console.width)):
         print_line(console, line, style)
 
 
-def wrapped(words: str, width: int, indent: str = "") -> list[str]:
+def wrapped(words: str, width: int) -> list[str]:
     """Words in lines of at most so many cells; only a word that is longer is broken, and it loses nothing."""
-    lines: list[str] = []
-    for paragraph in words.split("\n"):
-        line = ""
-        for word in paragraph.split(" "):
-            if line.strip() and cell_len(f"{line} {word}") > width:
-                lines.append(line)
-                line = indent + word
-            else:
-                line = f"{line} {word}" if line else word
-            while cell_len(line) > max(width, cell_len(indent) + 2):
-                head = _head(line, max(width, cell_len(indent) + 2))
-                lines.append(head)
-                line = indent + line[len(head) :]
-        lines.append(line)
-    return lines
-
-
-def _head(text: str, width: int) -> str:
-    """As many characters as fit, and at least one."""
-    end, used = 0, 0
-    for end, character in enumerate(text):  # noqa: B007
-        used += cell_len(character)
-        if used > width:
-            break
-    return text[: max(1, end)]
+    width = max(2, width)  # a CJK character takes two
+    lines, line = [], ""
+    for word in words.split(" "):
+        if line.strip() and cell_len(f"{line} {word}") > width:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+        while cell_len(line) > width:
+            end = next(k for k in range(len(line), 0, -1) if cell_len(line[:k]) <= width)
+            lines.append(line[:end])
+            line = line[end:]
+    return [*lines, line]
 
 
 def _left(text: str, width: int) -> str:

@@ -7,12 +7,6 @@ from pathlib import Path
 
 import queueing_ucrl
 from queueing_ucrl import compiled
-from queueing_ucrl.learning.catalogue import entry
-from queueing_ucrl.learning.controller import Controller
-from queueing_ucrl.learning.registry import OWN, make_controller
-from queueing_ucrl.model.costs import Linear
-from queueing_ucrl.model.queue import JobClass, Queue
-from queueing_ucrl.simulation.simulate import simulate
 
 NOTICE = "compiling numeric code, once (about 10 s)"
 
@@ -29,8 +23,15 @@ def compile_first(controllers: Iterable[object], tell: Callable[[str], None], en
     """Where nothing is compiled yet, say so, and run each kind of controller for a moment on a small queue."""
     if is_compiled():
         return
+    from queueing_ucrl.learning.catalogue import entry
+    from queueing_ucrl.learning.registry import OWN, make_controller
+    from queueing_ucrl.model.costs import Linear
+    from queueing_ucrl.model.queue import JobClass, Queue
+    from queueing_ucrl.simulation import simulate
+
     tell(NOTICE)
     queue = Queue(2, 20, 1.0, [JobClass(name, 1.0, reward, Linear(0.1)) for name, reward in (("a", 2.0), ("b", 1.0))])
-    names = {kind.name for kind in map(type, controllers) if issubclass(kind, Controller) and kind.name in OWN}
+    kinds = {type(controller) for controller in controllers}
+    names = {name for name, kind in OWN.items() if kind in kinds}
     for name in sorted(names or {"oracle"}):  # whatever runs, the best policy is wanted
-        simulate(queue, make_controller(name, entry(name).example_options), horizon=30.0, engine=engine)
+        simulate.simulate(queue, make_controller(name, entry(name).example_options), horizon=30.0, engine=engine)

@@ -20,7 +20,7 @@ from queueing_ucrl.cli import app
 from queueing_ucrl.learning.catalogue import entry
 from queueing_ucrl.learning.registry import OWN, make_controller
 from queueing_ucrl.report.numbers import number, percent, with_interval
-from queueing_ucrl.simulation import first_use
+from queueing_ucrl.simulation import first_use, simulate
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 QUICKSTART = SCENARIOS / "quickstart.toml"
@@ -201,8 +201,8 @@ def test_what_is_not_compiled_yet_is_compiled_once_and_told(scenario, tmp_path, 
 def test_every_controller_can_be_compiled_ahead(name, monkeypatch):
     monkeypatch.setattr(first_use, "is_compiled", lambda: False)
     seen, told = [], []
-    original = first_use.simulate
-    monkeypatch.setattr(first_use, "simulate", lambda *args, **kw: seen.append(original(*args, **kw)))
+    original = simulate.simulate
+    monkeypatch.setattr(simulate, "simulate", lambda *args, **kw: seen.append(original(*args, **kw)))
     controller = make_controller(name, entry(name).example_options)
     first_use.compile_first([controller, controller, object()], told.append)
     assert told == [first_use.NOTICE]
