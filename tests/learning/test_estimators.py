@@ -11,7 +11,7 @@ import pytest
 from generators import paper_queue
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import gamma, kstest, poisson
+from scipy.stats import gamma, kstest, poisson, spearmanr
 from synthetic import tally
 
 from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius
@@ -269,7 +269,7 @@ def test_the_plain_estimate_is_count_over_time() -> None:
 
 
 def test_the_draw_has_the_posterior_law() -> None:
-    """Kolmogorov-Smirnov on 2,000 draws a class, and no correlation between classes."""
+    """Kolmogorov-Smirnov on 2,000 draws a class, and no correlation between classes. Error rate 1e-6."""
     knowledge = Knowledge.of(paper_queue(), service_rate=False)
     belief = Posterior(Everything(2), learn_service_rate=True).update(
         tally(20.0, 20.0, [0, 31], departures=17, busy_time=60.0), 20.0
@@ -278,7 +278,10 @@ def test_the_draw_has_the_posterior_law() -> None:
     shown = [use(belief).belief.columns() for _ in range(2000)]
     rates = np.array([row["planned_rates"] for row in shown])
     service = np.array([row["planned_service_rate"] for row in shown])
-    assert kstest(rates[:, 0], gamma(0.5, scale=1 / 20).cdf).pvalue > 0.01
-    assert kstest(rates[:, 1], gamma(31.5, scale=1 / 20).cdf).pvalue > 0.01
-    assert kstest(service, gamma(17.5, scale=1 / 60).cdf).pvalue > 0.01
-    assert abs(np.corrcoef(rates.T)[0, 1]) < 0.07
+    p_values = [
+        kstest(rates[:, 0], gamma(0.5, scale=1 / 20).cdf).pvalue,
+        kstest(rates[:, 1], gamma(31.5, scale=1 / 20).cdf).pvalue,
+        kstest(service, gamma(17.5, scale=1 / 60).cdf).pvalue,
+        spearmanr(*rates.T).pvalue,
+    ]
+    assert len(p_values) * min(p_values) > 1e-6
