@@ -502,9 +502,10 @@ def load_scenario(path: str | Path) -> Scenario:
     path = Path(path)
     tables, text = read_toml(path)
     scenario, mistakes = _scenario(path, tables)
+    mistakes += _unlike(tables.get("sweep"))
     points: list[Scenario] = []
     entries = 0  # of the points' tables
-    if scenario is not None:
+    if scenario is not None and not mistakes:
         for values, changed, wrong in sweep_points(tables):
             if len(mistakes) > MOST_MISTAKES:
                 break
@@ -522,6 +523,25 @@ def load_scenario(path: str | Path) -> Scenario:
     if scenario is None or mistakes:
         raise ScenarioError("\n".join(_told(path, text, mistakes)))
     return replace(scenario, points=tuple(points))
+
+
+def _unlike(sweep: Any, before: str = "") -> Iterator[Mistake]:
+    """Lists of a sweep whose values do not fit into one column of a table: texts beside numbers, whole numbers beyond
+    64 bits.
+    """
+    for key, values in sweep.items() if isinstance(sweep, dict) else ():
+        if isinstance(values, dict):
+            yield from _unlike(values, f"{before}{key}.")
+        elif isinstance(values, list) and len({_kind(value) for value in values}) > 1:
+            yield ("sweep", key), f"{_path_of_keys(('sweep', before + key))} must hold values of one kind"
+        elif isinstance(values, list) and any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            yield ("sweep", key), f"{_path_of_keys(('sweep', before + key))} holds a whole number of more than 64 bits"
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, list):
+        return ("list", *sorted({str(_kind(item)) for item in value}))
+    return "number" if type(value) in (int, float) else type(value)
 
 
 def _words(values: dict[str, Any]) -> str:
