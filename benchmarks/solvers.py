@@ -66,6 +66,27 @@ def many_servers(smoke: bool) -> Measured:
     )
 
 
+def near_ties(smoke: bool) -> Measured:
+    """Overloaded, with a deadline: r - g is below rounding in most states, and all of them are ties to be admitted."""
+    sizes = [300, 1000, 3000] if smoke else [1000, 3000, 10_000, 30_000, 100_000]
+
+    def model(S: int) -> qu.AdmissionModel:
+        return qu.Queue(1, S, 1.0, [qu.JobClass("a", 2.0, 10.0, qu.Deadline(5.0, 0.7 * S))]).model
+
+    models = {str(S): model(S) for S in sizes}
+    iterations = [qu.solve(model).iterations for model in models.values()]
+    seconds = race({name: lambda model=model: qu.solve(model) for name, model in models.items()}, 2 if smoke else 5)
+    times = list(seconds.values())
+    note = f"S = {sizes[0]} to {sizes[-1]}: {iterations[0]} to {iterations[-1]} iterations"
+    return Measured(
+        [
+            Line("PI-B growth exponent in S, near ties", growth_exponent(sizes, times), at_most=1.2, note=note),
+            Line(f"PI-B at S = {sizes[-1]}, near ties", times[-1], "s"),
+        ],
+        [Panel("PI-B, near ties", "room in the system S", "seconds", {"solve": (sizes, times)})],
+    )
+
+
 def dense_solve(smoke: bool) -> Measured:
     """Against policy iteration that evaluates by numpy.linalg.solve."""
     S = 200 if smoke else 1000
@@ -173,6 +194,7 @@ MEASURES = [
     growth_in_states,
     large_queue,
     many_servers,
+    near_ties,
     dense_solve,
     other_package,
     small_queue,

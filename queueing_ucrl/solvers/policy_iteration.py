@@ -8,11 +8,11 @@ largest control levels.
 
 Two numbers are equal if they differ by no more than
 
-    max( TIE * (|g(s)| + |r_i(s)|),  e(s) ),
+    max( TIE * |g(s)|,  e(s) ),
 
 e(s) the rounding error that the evaluation may have left in g(s) (`evaluation_error`). The first is of the quantities
 compared. By Thm 5.1 g(s) <= rho / mu_max, and no more than mu_max jobs get in a unit of time: numbers taken for equal
-that are not, in however many states, cost at most 2 TIE of the gain. The second keeps rounding from deciding.
+that are not, in however many states, cost at most TIE of the gain. The second keeps rounding from deciding.
 """
 
 from __future__ import annotations
@@ -83,16 +83,9 @@ def improve(admits, rewards, bias, error, better):  # type: ignore[no-untyped-de
     changed = False
     for s in range(states):
         g = bias[s]
-        if np.isinf(g):
-            for i in range(classes):
-                better[s, i] = g < 0.0
-                changed |= better[s, i] != admits[s, i]
-            continue
+        allowance = max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
         for i in range(classes):
             r = rewards[s, i]
-            allowance = TIE * (abs(g) + abs(r))
-            if error[s] > allowance:
-                allowance = error[s]
             choice = (r > g + allowance) | (admits[s, i] & (r >= g - allowance))
             better[s, i] = choice
             changed |= choice != admits[s, i]
@@ -107,13 +100,9 @@ def admit_ties(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
     doubtful = False
     for s in range(states):
         g = bias[s]
-        if np.isinf(g):
-            continue
+        allowance = max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
         for i in range(classes):
             r = rewards[s, i]
-            allowance = TIE * (abs(g) + abs(r))
-            if error[s] > allowance:
-                allowance = error[s]
             doubtful |= abs(r - g) <= DOUBTFUL * allowance
             tied = (r >= g - allowance) & (not admits[s, i])
             added |= tied

@@ -113,9 +113,9 @@ def _settle(rewards, lower, upper, settled):  # type: ignore[no-untyped-def]
     states, classes = rewards.shape
     left = 0
     for s in range(states):
+        allowance = TIE * abs(lower[s])
         for i in range(classes):
             r = rewards[s, i]
-            allowance = TIE * (abs(lower[s]) + abs(r))
             if r >= upper[s]:
                 settled[s, i] = ADMIT
             elif r < lower[s] - allowance:

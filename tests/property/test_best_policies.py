@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import queueing_ucrl as qu
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(models, st.integers(-30, 30), st.integers(-30, 30))
 def test_the_best_policy_does_not_depend_on_the_units(model, time, money):
     """All rates times a power of two, all rewards times another: nothing is rounded, so nothing may change."""
@@ -23,7 +23,7 @@ def test_the_best_policy_does_not_depend_on_the_units(model, time, money):
     assert other.iterations == solution.iterations
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(models, seeds, st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
 def test_the_best_policy_does_not_depend_on_the_start(model, seed, share):
     solution = qu.solve(model)
@@ -35,7 +35,7 @@ def test_the_best_policy_does_not_depend_on_the_start(model, seed, share):
         assert np.array_equal(other.relative_bias, solution.relative_bias)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(models, seeds)
 def test_the_best_policy_does_not_depend_on_the_order_of_the_classes(model, seed):
     order = np.random.default_rng(seed).permutation(model.class_count)
