@@ -76,7 +76,8 @@ def draw_rewards(seen: Experience, chance: np.random.Generator) -> FloatArray:
 class Psrl(TabularLearner):
     """PSRL: a process drawn from the posterior, and its best policy. Its law does not depend on delta.
 
-    transition_prior: alpha of the Dirichlet prior for the next state; the default is its article's 1/X = 1/(S + 1).
+    Options:
+        transition_prior: alpha of the Dirichlet prior for the next state; the default is its article's 1 / (S + 1)
     """
 
     name: ClassVar[str] = "psrl"
