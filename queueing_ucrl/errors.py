@@ -13,3 +13,14 @@ class SolverError(ArithmeticError):
 
 class FolderError(ValueError):
     """A folder that cannot be used for a study's results."""
+
+
+class DamagedFile(Exception):
+    """A file of a study that cannot be used: not as it was written, or of another study."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+
+
+class DamageWarning(UserWarning):
+    """A finished trial that cannot be read back, and is made again."""

@@ -112,7 +112,7 @@ class Work:
         """
         from queueing_ucrl.experiments.campaign import identity, study_cells
         from queueing_ucrl.experiments.folder import StudyFolder
-        from queueing_ucrl.experiments.study import run_study
+        from queueing_ucrl.experiments.runner import run_study
         from queueing_ucrl.report.progress import StudyProgress
 
         chosen = [k for k in range(len(scenario.points)) if points is None or k in points]

@@ -75,7 +75,10 @@ class RegretCurve:
             raise ValueError(f"only the gap account divides by class or cause, not {kind!r}")
         if by == "class":
             table = self.wrongly_admitted + self.wrongly_rejected
-            return pd.DataFrame({"time": self.times, **dict(zip(class_names, table.T, strict=True))})
+            names = ["time"]
+            for name in class_names:  # a class may be called "time"
+                names.append(next(n for n in (name, *(f"{name} ({k})" for k in range(2, 9**9))) if n not in names))
+            return pd.DataFrame(dict(zip(names, [self.times, *table.T], strict=True)))
         if by == "cause":
             return pd.DataFrame({"time": self.times, **{cause: getattr(self, cause).sum(axis=1) for cause in CAUSES}})
         raise ValueError(f"by must be class or cause, got {by!r}")

@@ -1,18 +1,22 @@
-"""One trial: a controller on a queue with one replication's random numbers, and its result in a file of its own."""
+"""One trial: a controller on a queue with one replication's random numbers, and its result in files of its own.
+
+The curves and the summary are one Parquet file with a digest of all that is in it; the episodes are a table of their
+own, written as they end, whose digest the first file holds. That file is written last: with it the trial is done.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.experiments.files import write_atomically
+from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.regret import CAUSES, KINDS
+from queueing_ucrl.files import digest_of, is_plain_file, write_atomically
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.solution import Solution
@@ -37,21 +41,28 @@ class Trial:
     solver_latency: float = 0.0
     point: int = 0  # of the sweep
     log: Path | None = None  # where its event log goes
+    episodes: Path | None = None  # where its episodes go; None: they come back with the result
 
     def run(self, progress: Any = None) -> TrialResult:
         """Simulate."""
         import warnings
 
+        from queueing_ucrl.simulation.episode_log import EpisodeWriter
         from queueing_ucrl.simulation.simulate import GuaranteeWarning, simulate
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GuaranteeWarning)  # told once, by the study
-            run = simulate(
-                self.queue, self.controller, horizon=self.horizon, seed=self.seed, replication=self.replication,
-                engine=self.engine, log=self.log or False, grid=self.grid, solver_latency=self.solver_latency,
-                progress=progress, best=self.best,
-            )  # fmt: skip
-        return TrialResult.of(run, self)
+        writer = EpisodeWriter(self.episodes)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GuaranteeWarning)  # told once, by the study
+                run = simulate(
+                    self.queue, self.controller, horizon=self.horizon, seed=self.seed, replication=self.replication,
+                    engine=self.engine, log=self.log or False, grid=self.grid, solver_latency=self.solver_latency,
+                    progress=progress, best=self.best, episodes=writer,
+                )  # fmt: skip
+            return TrialResult.of(run, self, writer.close())
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 def run_trial(trial: Trial) -> TrialResult:
@@ -59,17 +70,35 @@ def run_trial(trial: Trial) -> TrialResult:
     return trial.run()
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows neither nan nor infinity: nothing there."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _digest(text: str, columns: dict[str, FloatArray]) -> str:
     """Of everything in a trial's file: a changed bit is found wherever it is."""
     digest = hashlib.sha256(text.encode())
     for name, column in columns.items():
-        digest.update(name.encode() + b"\0" + column.tobytes())
+        digest.update(name.encode() + b"\0" + repr(column.shape).encode() + column.tobytes())
     return digest.hexdigest()
+
+
+def _digest_of(episodes: Path | bytes) -> str:
+    return digest_of(episodes) if isinstance(episodes, Path) else hashlib.sha256(episodes).hexdigest()
+
+
+def _as_column(table: FloatArray) -> Any:
+    """A row a time; of more numbers than one a list."""
+    import pyarrow as pa
+
+    if table.ndim == 1:
+        return pa.array(table)
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(table).ravel()), table.shape[1])
+
+
+def _as_array(column: Any) -> FloatArray:
+    """The inverse of `_as_column`."""
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    if pa.types.is_fixed_size_list(whole.type):
+        return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
+    return whole.to_numpy()
 
 
 @dataclass(frozen=True)
@@ -83,10 +112,11 @@ class TrialResult:
     regret: dict[str, FloatArray]  # by account
     causes: dict[str, FloatArray]  # gap regret by cause, a column a class
     summary: dict[str, Any]
-    episodes: list[dict[str, Any]] = field(default_factory=list)
+    episodes: Path | bytes = field(repr=False)  # their table's Parquet file, or its bytes
+    log_digest: str | None = None  # of the event log's file, where one was written
 
     @classmethod
-    def of(cls, run: Run, trial: Trial) -> TrialResult:
+    def of(cls, run: Run, trial: Trial, episodes: Path | bytes) -> TrialResult:
         """From a run."""
         curve = run.curve
         return cls(
@@ -97,7 +127,8 @@ class TrialResult:
             {kind: curve.total(kind) for kind in KINDS},
             {cause: getattr(curve, cause) for cause in CAUSES},
             {**run.summary(), "controller": trial.name},
-            [{key: _plain(value) for key, value in row.items()} for row in run.episode_rows()],
+            episodes,
+            None if trial.log is None else digest_of(trial.log),
         )
 
     def write(self, path: Path, key: str) -> None:
@@ -105,37 +136,47 @@ class TrialResult:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = {"time": self.times, **self.regret}
-        for cause, table in self.causes.items():
-            for i, column in enumerate(table.T):
-                columns[f"{cause}.{i}"] = np.ascontiguousarray(column)
+        columns = {"time": self.times, **self.regret, **self.causes}
         about = {
             "key": key, "point": self.point, "name": self.name, "replication": self.replication,
-            "summary": self.summary, "episodes": self.episodes,
+            "summary": self.summary, "episodes": _digest_of(self.episodes),
         }  # fmt: skip
         text = json.dumps(about)  # the order of keys is kept: it is the order of columns in the study's tables
         metadata = {"queueing_ucrl": text, "digest": _digest(text, columns)}
+        table = pa.table({name: _as_column(column) for name, column in columns.items()})
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.table(columns).replace_schema_metadata(metadata), sink)
+        pq.write_table(table.replace_schema_metadata(metadata), sink)
         write_atomically(path, sink.getvalue().to_pybytes())
 
     @classmethod
-    def read(cls, path: Path, key: str) -> TrialResult | None:
-        """From a file; None if it is not there, not as it was written, or of another study."""
+    def read(cls, path: Path, key: str, episodes: Path) -> TrialResult | None:
+        """From its files; None if there is none. `DamagedFile`: not as it was written, or of another study."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
+            if not is_plain_file(path):
+                return None
             table = pq.read_table(pa.BufferReader(path.read_bytes()))
             text = table.schema.metadata[b"queueing_ucrl"].decode()
-            columns = {name: table.column(name).to_numpy() for name in table.column_names}
-            metadata = json.loads(text)
-            if metadata["key"] != key or table.schema.metadata[b"digest"].decode() != _digest(text, columns):
-                return None
-            causes = {cause: np.array([columns[n] for n in columns if n.startswith(f"{cause}.")]).T for cause in CAUSES}
-            return cls(
-                metadata["point"], metadata["name"], metadata["replication"], columns["time"],
-                {kind: columns[kind] for kind in KINDS}, causes, metadata["summary"], metadata["episodes"],
+            columns = {name: _as_array(table.column(name)) for name in table.column_names}
+            if table.schema.metadata[b"digest"].decode() != _digest(text, columns):
+                raise DamagedFile(path, "its contents are not what was written")
+            about = json.loads(text)
+            if about["key"] != key:
+                raise DamagedFile(path, "it is of another study")
+            result = cls(
+                about["point"], about["name"], about["replication"], columns["time"],
+                {kind: columns[kind] for kind in KINDS}, {cause: columns[cause] for cause in CAUSES},
+                about["summary"], episodes,
             )  # fmt: skip
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
-            return None
+        except OSError as error:
+            raise DamagedFile(path, error.strerror or str(error)) from None
+        except (pa.ArrowException, KeyError, TypeError, ValueError, RecursionError, MemoryError):
+            raise DamagedFile(path, "it is not a trial's file") from None
+        try:
+            if not is_plain_file(episodes) or digest_of(episodes) != about["episodes"]:
+                raise DamagedFile(episodes, "it is not what was written, or missing")
+        except OSError as error:
+            raise DamagedFile(episodes, error.strerror or str(error)) from None
+        return result

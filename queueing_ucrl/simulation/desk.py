@@ -10,13 +10,30 @@ from queueing_ucrl.learning.controller import Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
+from queueing_ucrl.simulation.records import Episode, Records
 from queueing_ucrl.solvers.service import SolverService
 
 
 def controller_name(controller: Any) -> str:
     """What a controller is called in tables and files."""
     return str(getattr(controller, "name", type(controller).__name__))
+
+
+def begin_session(queue: Queue, controller: Any, chance: np.random.Generator) -> Any:
+    """The controller's session on a queue of which it is told what it may know."""
+    knowledge = Knowledge.of(
+        queue,
+        truth=getattr(controller, "knows_truth", False),
+        ticks=getattr(controller, "sees_ticks", False),
+        service_rate=getattr(controller, "knows_service_rate", True),
+    )
+    session = controller.begin(knowledge, chance)
+    if hasattr(session, "decide") and not getattr(controller, "decides_each_arrival", False):
+        raise TypeError(
+            f"controller {controller_name(controller)}: its session has `decide`, so it must say "
+            "decides_each_arrival = True"
+        )
+    return session
 
 
 class ControlDesk:
@@ -26,17 +43,7 @@ class ControlDesk:
         self.queue = queue
         self.name = controller_name(controller)
         self.ticking: bool = getattr(controller, "sees_ticks", False)
-        knowledge = Knowledge.of(
-            queue,
-            truth=getattr(controller, "knows_truth", False),
-            ticks=self.ticking,
-            service_rate=getattr(controller, "knows_service_rate", True),
-        )
-        self.session = controller.begin(knowledge, chance)
-        if hasattr(self.session, "decide") and not getattr(controller, "decides_each_arrival", False):
-            raise TypeError(
-                f"controller {self.name}: its session has `decide`, so it must say decides_each_arrival = True"
-            )
+        self.session = begin_session(queue, controller, chance)
         self.solver = SolverService()
         self.records = records
         self.episode = 1
@@ -75,7 +82,7 @@ class ControlDesk:
                 f"the queue has {self.queue.rewards.shape}"
             )
         self.policy = policy
-        self.records.segments.append(PolicySegment(now, policy))
+        self.records.adopt(now, policy)
         return policy
 
     def tally(
@@ -113,7 +120,7 @@ class ControlDesk:
         assert self.policy is not None
         belief = self.plan.belief
         self.records.busy_time += tally.busy_time
-        self.records.episodes.append(
+        self.records.close_episode(
             Episode(
                 number=self.episode,
                 start=tally.now - tally.duration,

@@ -15,6 +15,7 @@ from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import ControlDesk, controller_name
+from queueing_ucrl.simulation.episode_log import EpisodeWriter, PolicyGains, StreamedRecords
 from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog
 from queueing_ucrl.simulation.outcome import Progress
 from queueing_ucrl.simulation.records import Counts, Records, Waits
@@ -71,6 +72,35 @@ def _checked_grid(grid: Sequence[float] | FloatArray | None, horizon: float) -> 
     return times
 
 
+def _streamed(noted: tuple[Any, ...], writer: EpisodeWriter, best_gain: float, *, each: bool) -> StreamedRecords:
+    """Records that let episodes and policies go. each: it decides each arrival, and its tables are worth nothing."""
+    gains = PolicyGains(noted[0])
+    return StreamedRecords(
+        *noted, writer=writer, gains=gains, loss_of=lambda policy: math.nan if each else best_gain - gains(policy)
+    )
+
+
+def check_run(
+    queue: Queue,
+    controller: Any,
+    horizon: float,
+    engine: str,
+    grid: Sequence[float] | FloatArray | None,
+    solver_latency: float,
+) -> FloatArray:
+    """The times of the grid, if all this can be run together; else an error that says what cannot."""
+    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon > 0):
+        raise ValueError(f"horizon must be a positive finite number, got {horizon!r}")
+    if not (math.isfinite(solver_latency) and solver_latency >= 0):
+        raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
+    if solver_latency > 0 and getattr(controller, "sees_ticks", False):
+        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
+    if queue.drifts and getattr(controller, "sees_ticks", False):
+        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
+    choose_engine(engine, controller)
+    return _checked_grid(grid, float(horizon))
+
+
 def simulate(
     queue: Queue,
     controller: Any = "oracle",
@@ -85,6 +115,7 @@ def simulate(
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     best: Solution | None = None,
+    episodes: EpisodeWriter | None = None,
 ) -> Run:
     """Run `queue` under `controller` up to `horizon`.
 
@@ -92,27 +123,24 @@ def simulate(
     the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
     at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
     to answer; until then the old policy holds. best: the queue's own solution, where the caller has it already.
+    episodes: takes the episodes as they end, in place of run.episodes (and run.solves), so that memory stays flat.
     """
     if isinstance(controller, str):
         controller = make_controller(controller, dict(options or {}))
-    if isinstance(horizon, bool) or not (math.isfinite(horizon) and horizon > 0):
-        raise ValueError(f"horizon must be a positive finite number, got {horizon!r}")
-    if not (math.isfinite(solver_latency) and solver_latency >= 0):
-        raise ValueError(f"solver_latency must be a number of at least 0, got {solver_latency!r}")
-    if solver_latency > 0 and getattr(controller, "sees_ticks", False):
-        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
-    if queue.drifts and getattr(controller, "sees_ticks", False):
-        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
+    times = check_run(queue, controller, horizon, engine, grid, solver_latency)
     horizon = float(horizon)
     chosen, reason = choose_engine(engine, controller)
-    times = _checked_grid(grid, horizon)
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
     for caution in cautions:
         warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
     best = solve(queue.on_average() if queue.drifts else queue) if best is None else best
-    records = Records(queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
+    noted = (queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
+    each = getattr(controller, "decides_each_arrival", False)
+    records = Records(*noted) if episodes is None else _streamed(noted, episodes, best.gain, each=each)
     streams = Streams(seed, replication)
     desk = ControlDesk(queue, controller, streams.controller(), records)
+    if episodes is not None:
+        desk.solver.keeps = False
     sink: MemoryLog | ParquetLog | None = None
     # a log that cannot be opened is told before anything runs
     if isinstance(log, (str, Path)):
@@ -154,5 +182,5 @@ def simulate(
         solve_records=desk.solver.records,
         unfinished_jobs=unfinished,
         log=sink,
-        decides_each_arrival=getattr(controller, "decides_each_arrival", False),
+        decides_each_arrival=each,
     )
