@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -71,6 +72,24 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+SEAL, UNSEALED = b"sha256=", b"sha256=" + 64 * b"0"
+
+
+def sealed(content: bytes) -> bytes:
+    """Bytes that hold UNSEALED once, with their digest in its place: every bit of them is then accounted for."""
+    if content.count(UNSEALED) != 1:
+        raise ValueError("the bytes must hold one place for their digest")
+    return content.replace(UNSEALED, SEAL + hashlib.sha256(content).hexdigest().encode())
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether these bytes are as `sealed` made them."""
+    for digest in set(re.findall(SEAL + b"([0-9a-f]{64})", content)):
+        if hashlib.sha256(content.replace(SEAL + digest, UNSEALED)).hexdigest().encode() == digest:
+            return True
+    return False
 
 
 def plain_data(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """One trial: a controller on a queue with one replication's random numbers, and its result in files of its own.
 
-The curves and the summary are one Parquet file with a digest of all that is in it; the episodes are a table of their
-own, written as they end, whose digest the first file holds. That file is written last: with it the trial is done.
+The curves and the summary are one Parquet file that holds its own digest; the episodes are a table of their own,
+written as they end, whose digest the first file holds. That file is written last: with it the trial is done.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.regret import CAUSES, KINDS
-from queueing_ucrl.files import digest_of, is_plain_file, write_atomically
+from queueing_ucrl.files import UNSEALED, digest_of, is_plain_file, is_sealed, sealed, write_atomically
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.solution import Solution
@@ -68,14 +68,6 @@ class Trial:
 def run_trial(trial: Trial) -> TrialResult:
     """A trial in whatever process it finds itself."""
     return trial.run()
-
-
-def _digest(text: str, columns: dict[str, FloatArray]) -> str:
-    """Of everything in a trial's file: a changed bit is found wherever it is."""
-    digest = hashlib.sha256(text.encode())
-    for name, column in columns.items():
-        digest.update(name.encode() + b"\0" + repr(column.shape).encode() + column.tobytes())
-    return digest.hexdigest()
 
 
 def _digest_of(episodes: Path | bytes) -> str:
@@ -142,11 +134,11 @@ class TrialResult:
             "summary": self.summary, "episodes": _digest_of(self.episodes),
         }  # fmt: skip
         text = json.dumps(about)  # the order of keys is kept: it is the order of columns in the study's tables
-        metadata = {"queueing_ucrl": text, "digest": _digest(text, columns)}
+        metadata = {"queueing_ucrl": text, "digest": UNSEALED}
         table = pa.table({name: _as_column(column) for name, column in columns.items()})
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata(metadata), sink)
-        write_atomically(path, sink.getvalue().to_pybytes())
+        write_atomically(path, sealed(sink.getvalue().to_pybytes()))
 
     @classmethod
     def read(cls, path: Path, key: str, episodes: Path) -> TrialResult | None:
@@ -157,12 +149,12 @@ class TrialResult:
         try:
             if not is_plain_file(path):
                 return None
-            table = pq.read_table(pa.BufferReader(path.read_bytes()))
-            text = table.schema.metadata[b"queueing_ucrl"].decode()
+            content = path.read_bytes()
+            if not is_sealed(content):
+                raise DamagedFile(path, "it is not what was written")
+            table = pq.read_table(pa.BufferReader(content))
             columns = {name: _as_array(table.column(name)) for name in table.column_names}
-            if table.schema.metadata[b"digest"].decode() != _digest(text, columns):
-                raise DamagedFile(path, "its contents are not what was written")
-            about = json.loads(text)
+            about = json.loads(table.schema.metadata[b"queueing_ucrl"])
             if about["key"] != key:
                 raise DamagedFile(path, "it is of another study")
             result = cls(
