@@ -134,6 +134,7 @@ class StudyFolder:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                    file.truncate(0)
                     return file
                 file.close()
             except OSError:
