@@ -58,8 +58,9 @@ def cluster_executor(address: str | None, tell: Callable[[str], None] = print) -
         from distributed import Client
     except ImportError:
         raise ValueError("--cluster needs dask.distributed: python -m pip install 'queueing_ucrl[cluster]'") from None
-    for name in ("distributed", "tornado", "asyncio"):  # what they say of a lost cluster, we say in one line
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    for name in [*logging.root.manager.loggerDict]:  # what they say of a lost cluster, we say in one line
+        if name.split(".")[0] in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except Exception as error:  # each protocol has errors of its own
