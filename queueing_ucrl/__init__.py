@@ -16,7 +16,8 @@ from queueing_ucrl._version import __version__
 
 if TYPE_CHECKING:
     from queueing_ucrl.errors import FolderError, ScenarioError, SolverError
-    from queueing_ucrl.experiments.study import Study, replicate
+    from queueing_ucrl.experiments.runner import replicate
+    from queueing_ucrl.experiments.study import Study
     from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Session, Tally, TickTally
     from queueing_ucrl.learning.direct import CertaintyEquivalent, Thompson
     from queueing_ucrl.learning.fixed import (
@@ -59,7 +60,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "errors": ("FolderError", "ScenarioError", "SolverError"),
-    "experiments.study": ("Study", "replicate"),
+    "experiments.runner": ("replicate",),
+    "experiments.study": ("Study",),
     "learning.controller": ("Controller", "Knowledge", "Plan", "Session", "Tally", "TickTally"),
     "learning.direct": ("CertaintyEquivalent", "Thompson"),
     "learning.fixed": ("AdmitAll", "BestStationary", "FollowingOracle", "Oracle", "RandomPolicy", "TrunkReservation"),

@@ -6,6 +6,7 @@ A user's mistake ends with one clear message and exit code 2.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -84,27 +85,75 @@ def _mistakes_told() -> Iterator[None]:
     except OSError as error:
         if error.filename is None:  # the terminal or pipe that we print to
             raise
-        _end(f"{shown_path(os.fsdecode(error.filename))}: cannot be written ({error.strerror})", 1)
+        code = 1 if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.EMFILE) else 2
+        _end(f"{shown_path(os.fsdecode(error.filename))}: cannot be written ({error.strerror})", code)
+
+
+class _Terminated(KeyboardInterrupt):
+    """The system wants us to end."""
+
+
+def _terminate(number: int, frame: Any) -> NoReturn:
+    raise _Terminated
 
 
 @contextmanager
 def _stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iterator[None]:
     """End a study that was interrupted with a message that says how to go on; `before` clears the screen for it."""
+    import signal
+    import threading
     from concurrent.futures import CancelledError
     from concurrent.futures.process import BrokenProcessPool
 
+    from queueing_ucrl.errors import DamagedFile
+
     kept = f"finished trials are kept in {folder}, and the same command goes on from there"
+    here = threading.current_thread() is threading.main_thread()
+    before_us = signal.signal(signal.SIGTERM, _terminate) if here else None
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         before()
-        _end(f"stopped; {kept}", 130)
+        _end(f"stopped; {kept}", 143 if isinstance(stop, _Terminated) else 130)
+    except DamagedFile as error:
+        before()
+        _end(f"{error}; the same command makes it again", 1)
     except BrokenProcessPool:
         before()
         _end(f"a worker process was killed, perhaps for lack of memory; {kept}", 1)
     except CancelledError:
         before()
         _end(f"the cluster was lost; {kept}", 1)
+    finally:
+        if here:
+            signal.signal(signal.SIGTERM, before_us)
+
+
+def _tell(words: str) -> None:
+    typer.echo(words, err=True)
+
+
+@contextmanager
+def _warnings_told() -> Iterator[None]:
+    """What a study warns of, at once and in a line each: void guarantees, files that cannot be read back."""
+    import warnings
+
+    from queueing_ucrl.errors import DamageWarning, LetteringWarning
+    from queueing_ucrl.simulation.simulate import GuaranteeWarning
+
+    told = set()
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, (DamageWarning, GuaranteeWarning, LetteringWarning)) and str(message) not in told:
+            told.add(str(message))
+            _tell(f"note: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", GuaranteeWarning)
+        warnings.simplefilter("always", DamageWarning)
+        warnings.simplefilter("always", LetteringWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _console() -> Console:
@@ -353,48 +402,41 @@ def _study(
     """Run a scenario's study, with progress on the terminal, and print its results."""
     _check_settings(settings, jobs)
     with _mistakes_told():
-        import warnings
-
-        from queueing_ucrl.errors import LetteringWarning
         from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, study_cells, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
         from queueing_ucrl.experiments.folder import identity_key
+        from queueing_ucrl.files import plain_data
         from queueing_ucrl.model.drift import search_told
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.report.study_tables import print_study
         from queueing_ucrl.scenario import load_scenario
         from queueing_ucrl.simulation.first_use import compile_first, is_compiled
-        from queueing_ucrl.simulation.simulate import GuaranteeWarning
 
         scenario = with_run(load_scenario(path), **settings)
         if names is not None:
             scenario = choose_controllers(scenario, names)
         folder_path = out or Path("runs") / f"{path.stem}-{identity_key(identity(scenario))[:8]}"
         with (
-            warnings.catch_warnings(record=True) as caught,
-            cluster_executor(cluster) as executor,
+            _warnings_told(),
+            cluster_executor(cluster, _tell) as executor,
             search_told(_policies_tried()),
+            StudyProgress(scenario) as progress,
+            _stops_told(folder_path, progress.close),
         ):
-            warnings.simplefilter("always", GuaranteeWarning)
-            with StudyProgress(scenario) as progress, _stops_told(folder_path, progress.close):
-                if not is_compiled():
-                    study_cells(scenario)  # a mistake is told before the wait
-                    compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
-                study, folder = run_scenario(
-                    scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
-                    within=progress.within,
-                )  # fmt: skip
-        for note in dict.fromkeys(
-            str(warning.message)
-            for warning in caught
-            if issubclass(warning.category, (GuaranteeWarning, LetteringWarning))
-        ):
-            typer.echo(f"note: {note}", err=True)
+            if not is_compiled():
+                study_cells(scenario)  # a mistake is told before the wait
+                compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
+            study, folder = run_scenario(
+                scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
+                within=progress.within,
+            )  # fmt: skip
         if as_json:
-            data = {
-                "title": scenario.title, "units": scenario.units.plain_data(), "folder": str(folder.path),
-                "results": study.summary(),
-            }  # fmt: skip
+            data = plain_data(
+                {
+                    "title": scenario.title, "units": scenario.units.plain_data(), "folder": str(folder.path),
+                    "results": study.summary(),
+                }
+            )  # fmt: skip
             typer.echo(json.dumps(data, indent=2, allow_nan=False))
         else:
             print_study(_console(), scenario.title, study, scenario.units)
@@ -461,7 +503,7 @@ def reproduce(
         count = SCALES[scale].replications if replications is None else replications
         path = out or default_folder(horizon, seed)
         findings = {}
-        with cluster_executor(cluster) as executor, _stops_told(path):
+        with _warnings_told(), cluster_executor(cluster, _tell) as executor, _stops_told(path):
             work = Work(path, count, horizon, seed, tuple(dict.fromkeys(also or ())), jobs, executor)
             for name, experiment in experiments.items():
                 typer.echo(f"{name} ({work.amount})", err=True)

@@ -17,3 +17,14 @@ class FolderError(ValueError):
 
 class LetteringWarning(UserWarning):
     """A character of a title or a name cannot be drawn in a figure."""
+
+
+class DamagedFile(Exception):
+    """A file of a study that cannot be used: not as it was written, or of another study."""
+
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+
+
+class DamageWarning(UserWarning):
+    """A finished trial that cannot be read back, and is made again."""

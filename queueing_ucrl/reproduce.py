@@ -113,7 +113,7 @@ class Work:
         """
         from queueing_ucrl.experiments.campaign import identity, study_cells
         from queueing_ucrl.experiments.folder import StudyFolder
-        from queueing_ucrl.experiments.study import run_study
+        from queueing_ucrl.experiments.runner import run_study
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.simulation.first_use import compile_first
 

@@ -155,6 +155,7 @@ class _Controller(_Section):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
     name: Name
+    label: Name | None = None
 
 
 class _Run(_Section):
@@ -204,6 +205,7 @@ class ControllerChoice:
     name: str
     options: dict[str, Any]
     controller: Any
+    label: str | None = None  # what it is called in tables and figures; None: its name, and what is special about it
 
 
 @dataclass(frozen=True)
@@ -470,7 +472,8 @@ def _controllers(file: _File, mistakes: list[Mistake]) -> tuple[ControllerChoice
             wrong = check_options(section.name, options)
             mistakes += [((*place, key), f"{_path_of_keys((*place, key))}{message}") for key, message in wrong]
             if not wrong:
-                choices.append(ControllerChoice(section.name, options, make_controller(section.name, options)))
+                made = make_controller(section.name, options)
+                choices.append(ControllerChoice(section.name, options, made, section.label))
         except ValueError as error:
             mistakes.append(((*place, "name"), f"{_path_of_keys(place)}: {error}"))
     return tuple(choices)

@@ -1,31 +1,51 @@
 """A study's folder: who it belongs to, and each trial's result as it ends.
 
-    manifest.json                       what the study is; whatever determines its numbers is in `identity`
-    trials/<point>/<controller>/<n>.parquet   one file a replication, written whole or not at all
-    events/<point>/<controller>/<n>.parquet   event logs, where asked for
+    manifest.json                               what the study is; whatever determines its numbers is in `identity`
+    trials/<point>/<controller>/<n>.parquet     one file a replication, written whole or not at all, and last
+    episodes/<point>/<controller>/<n>.parquet   its episodes
+    events/<point>/<controller>/<n>.parquet     its event log, where asked for, and <n>.json, which knows its digest
 
-The same command run again takes finished trials from here. A folder of another study, seed or version is refused.
+The same command run again takes finished trials from here. A folder of another study, seed or version is refused, if
+anything was computed in it. Everything is looked at and written under the folder's lock.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from queueing_ucrl.errors import FolderError
-from queueing_ucrl.experiments.files import write_atomically
+from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
 from queueing_ucrl.experiments.trial import Trial, TrialResult
-from queueing_ucrl.simulation.event_log import is_whole
+from queueing_ucrl.files import digest_of, is_plain_file, naming, part_of, plain_data, put_in_place, write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-MANIFEST = "manifest.json"
+MANIFEST, LOCK = "manifest.json", ".lock"
+KINDS = ("trials", "episodes", "events")
+LARGEST_MANIFEST = 100_000_000  # bytes
+ROW_GROUP = 100_000  # rows, at least
+SHOWN_VALUE = 200  # characters
+NO_FAULT_OF_THE_USER = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENFILE, errno.EMFILE)
+
+
+def _shown(value: Any) -> str:
+    words = json.dumps(value)
+    return words if len(words) <= SHOWN_VALUE else words[:SHOWN_VALUE] + " ..."
 
 
 def _differences(old: Any, new: Any, place: str = "") -> list[str]:
@@ -38,30 +58,12 @@ def _differences(old: Any, new: Any, place: str = "") -> list[str]:
         ]
     if old == new:
         return []
-    return [f"{place.lstrip('.')}: {json.dumps(old)} there, {json.dumps(new)} now"]
+    return [f"{place.lstrip('.')}: {_shown(old)} there, {_shown(new)} now"]
 
 
 def identity_key(identity: dict[str, Any]) -> str:
     """A short name for all that determines a study's numbers."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def _lock(path: Path) -> IO[bytes] | None:
-    """Keep other processes out of the folder for as long as the file is open; the system lets go when we die.
-
-    A lock of the process, which worker processes do not inherit; None where the system knows no such locks.
-    """
-    if fcntl is None:
-        return None
-    file = (path / ".lock").open("ab")
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise FolderError(
-            f"{path}: another run is using this folder; wait for it, or name another with --out"
-        ) from None
-    return file
+    return hashlib.sha256(json.dumps(plain_data(identity), sort_keys=True).encode()).hexdigest()
 
 
 class StudyFolder:
@@ -69,65 +71,210 @@ class StudyFolder:
 
     def __init__(self, path: Path, identity: dict[str, Any], facts: dict[str, Any]) -> None:
         self.path = path
-        self.identity = json.loads(json.dumps(identity))
+        self.identity = plain_data(identity)
         self.key = identity_key(self.identity)
-        self._claim()
-        self._lock = _lock(path)
-        self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
+        self._made: list[Path] = []  # folders that were not there
+        try:
+            self._check_names()
+            self._check_owner()  # of a folder of something else not even the lock is touched
+            self._lock = self._locked()
+            self._check_owner()
+            self.tidy()
+            self.write_manifest(facts)
+        except BaseException as error:
+            self._unmake()
+            if isinstance(error, OSError) and error.errno not in NO_FAULT_OF_THE_USER:
+                place, reason = error.filename or self.path, error.strerror or str(error)
+                raise FolderError(f"{place}: cannot be used ({reason}); name another folder with --out") from None
+            raise
 
-    def _claim(self) -> None:
-        """Make the folder ours, or say whose it is."""
-        manifest = self.path / MANIFEST
+    def _check_names(self) -> None:
+        """The longest name of a file in it must be one that the system allows."""
+        longest = self.path.absolute() / "episodes" / "0000" / ("n" * 60) / ("000000.parquet." + 12 * "0" + ".part")
+        try:
+            longest.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except ValueError:
+            raise FolderError(f"{str(self.path)!r}: cannot be a folder's name; name another with --out") from None
+
+    def _make(self) -> None:
+        """Make the folder and those above it; one after the other, for they may be thousands."""
+        missing, folder = [], self.path
+        while not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            self._made.append(folder)
+
+    def _unmake(self) -> None:
+        """Leave nothing behind where nothing was."""
+        for folder in reversed(self._made):
+            with suppress(OSError):
+                if os.listdir(folder) == [LOCK]:
+                    (folder / LOCK).unlink()
+                folder.rmdir()
+
+    def _locked(self) -> IO[bytes] | None:
+        """Keep other processes out of the folder for as long as the file is open; the system lets go when we die.
+
+        A lock of the process, which worker processes do not inherit; None where the system knows no such locks.
+        """
+        lock = self.path / LOCK
+        while True:
+            self._make()
+            if fcntl is None:
+                return None
+            is_plain_file(lock)
+            try:
+                file = lock.open("ab")
+            except FileNotFoundError:  # another run gave up, and took the folder with it
+                continue
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if lock.exists() and os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                    file.truncate(0)
+                    return file
+                file.close()
+            except OSError:
+                file.close()
+                self._made = []  # whoever has the lock uses the folder
+                raise FolderError(
+                    f"{self.path}: another run is using this folder; wait for it, or name another with --out"
+                ) from None
+
+    def _check_owner(self) -> None:
+        """Whether the folder is free or ours; else say whose it is."""
         if not self.path.exists():
-            self.path.mkdir(parents=True)
             return
         if not self.path.is_dir():
             raise FolderError(f"{self.path}: is not a folder; name another with --out")
+        manifest = self.path / MANIFEST
         if not manifest.exists():
-            if any(item.suffix != ".part" and item.name != ".lock" for item in self.path.iterdir()):
+            if not self._is_empty():
                 raise FolderError(f"{self.path}: holds files of something else; name another folder with --out")
             return
         try:
+            if not is_plain_file(manifest) or manifest.stat().st_size > LARGEST_MANIFEST:
+                raise ValueError
             old = json.loads(manifest.read_text(encoding="utf-8"))["identity"]
-        except (ValueError, KeyError, TypeError):
-            raise FolderError(f"{manifest}: is not a study's manifest; name another folder with --out") from None
-        if old != self.identity:
             found = _differences(old, self.identity)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
+            raise FolderError(f"{manifest}: is not a study's manifest; name another folder with --out") from None
+        if found and not self._is_empty():
             shown = "\n  ".join(found[:5] + ([f"and {len(found) - 5} more"] if len(found) > 5 else []))
             raise FolderError(f"{self.path}: belongs to another study; name another folder with --out\n  {shown}")
 
-    def _file(self, kind: str, point: int, name: str, replication: int) -> Path:
-        safe = re.sub(r"[^A-Za-z0-9._-]+", "_", name) or "_"
-        if safe != name:  # two names must not share a folder
-            safe += "-" + hashlib.sha256(name.encode()).hexdigest()[:8]
-        return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.parquet"
+    def _is_empty(self) -> bool:
+        """Whether nothing was computed here: at most a manifest, a lock and what a killed run left half written."""
+        for item in self.path.iterdir():
+            if item.name in KINDS and item.is_dir() and not item.is_symlink():
+                for _, _, files in os.walk(item):
+                    if not all(name.endswith(".part") for name in files):
+                        return False
+            elif item.suffix != ".part" and item.name not in (LOCK, MANIFEST):
+                return False
+        return True
+
+    def tidy(self) -> None:
+        """Remove what a run that was killed left half written."""
+        for folder in (self.path, *(self.path / kind for kind in KINDS)):
+            walk = os.walk(folder) if folder != self.path else [(str(folder), [], os.listdir(folder))]
+            for place, _, files in walk:
+                for name in files:
+                    if name.endswith(".part"):
+                        with suppress(IsADirectoryError, FileNotFoundError, PermissionError):
+                            (Path(place) / name).unlink()
+
+    def write_manifest(self, facts: dict[str, Any]) -> None:
+        """What the study is, and facts about how it was run."""
+        self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
+
+    def _file(self, kind: str, point: int, name: str, replication: int, suffix: str = "parquet") -> Path:
+        safe = name
+        if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,40}", name):  # two names must not share a folder
+            slug = re.sub("[^A-Za-z0-9_-]+", "_", name)[:40]
+            safe = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.{suffix}"
+
+    def _place(self, kind: str, point: int, name: str, replication: int) -> Path:
+        path = self._file(kind, point, name, replication).absolute()
+        with naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     def event_log(self, point: int, name: str, replication: int) -> Path:
         """Where a trial's event log goes, wherever the process that writes it works."""
-        path = self._file("events", point, name, replication).absolute()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
+        return self._place("events", point, name, replication)
+
+    def episodes(self, point: int, name: str, replication: int) -> Path:
+        """Where a trial's episodes go."""
+        return self._place("episodes", point, name, replication)
 
     def load(self, trial: Trial) -> TrialResult | None:
-        """A finished trial's result; None if there is none that is whole and of this study."""
-        if trial.log is not None and not is_whole(trial.log):
-            return None
-        result = TrialResult.read(self._file("trials", trial.point, trial.name, trial.replication), self.key)
-        if result is None or (result.point, result.name, result.replication) != (
-            trial.point, trial.name, trial.replication,
-        ):  # fmt: skip
+        """A finished trial's result; None if there is none. One that cannot be used is told, and is as none."""
+        place = (trial.point, trial.name, trial.replication)
+        path = self._file("trials", *place)
+        try:
+            result = TrialResult.read(path, self.key, self._file("episodes", *place))
+            if result is None:
+                return None
+            if (result.point, result.name, result.replication) != place:
+                raise DamagedFile(path, "it is of another trial")
+            if trial.log is not None and not self._log_is_whole(trial.log, place):
+                return None
+        except DamagedFile as error:
+            warnings.warn(f"{error}; the trial is made again", DamageWarning, stacklevel=2)
             return None
         return result
 
-    def save(self, result: TrialResult) -> None:
-        """Keep a trial's result."""
-        path = self._file("trials", result.point, result.name, result.replication)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        result.write(path, self.key)
+    def read(self, point: int, name: str, replication: int) -> TrialResult:
+        """The result of a trial that is known to be finished."""
+        place = (point, name, replication)
+        path = self._file("trials", *place)
+        result = TrialResult.read(path, self.key, self._file("episodes", *place))
+        if result is None:
+            raise DamagedFile(path, "it was there, and is gone")
+        return result
+
+    def _about_log(self, place: tuple[int, str, int], digest: str | None) -> dict[str, Any]:
+        point, name, replication = place
+        return {"key": self.key, "point": point, "name": name, "replication": replication, "sha256": digest}
+
+    def _log_is_whole(self, log: Path, place: tuple[int, str, int]) -> bool:
+        """Whether a trial's event log is as it was written; False if there is none."""
+        about = self._file("events", *place, suffix="json")
+        try:
+            if not is_plain_file(about) and not is_plain_file(log):
+                return False
+            if not is_plain_file(about) or about.stat().st_size > LARGEST_MANIFEST:
+                raise DamagedFile(about, "it is not what was written, or missing")
+            known = json.loads(about.read_text(encoding="utf-8"))
+            if not is_plain_file(log) or known != self._about_log(place, digest_of(log)):
+                raise DamagedFile(log, "it is not what was written, or missing")
+        except OSError as error:
+            raise DamagedFile(error.filename or log, error.strerror or str(error)) from None
+        except (ValueError, RecursionError):
+            raise DamagedFile(about, "it is not what was written") from None
+        return True
+
+    def save(self, result: TrialResult) -> TrialResult:
+        """Keep a trial's result; the same, with its episodes in their file."""
+        place = (result.point, result.name, result.replication)
+        if isinstance(result.episodes, bytes):
+            path = self.episodes(*place)
+            write_atomically(path, result.episodes)
+            result = replace(result, episodes=path)
+        if result.log_digest is not None:
+            text = json.dumps(self._about_log(place, result.log_digest), indent=2) + "\n"
+            write_atomically(self._file("events", *place, suffix="json"), text.encode())
+        result.write(self._place("trials", *place), self.key)
+        return result
 
     def write_json(self, name: str, data: Any) -> None:
         """A JSON file of the folder, whole or not at all."""
-        text = json.dumps(data, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(plain_data(data), indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
         self.write_bytes(name, (text + "\n").encode())
 
     def write_bytes(self, name: str, content: bytes) -> None:
@@ -142,3 +289,26 @@ class StudyFolder:
         sink = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), sink, compression="zstd")
         self.write_bytes(name, sink.getvalue().to_pybytes())
+
+    def write_tables(self, name: str, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
+        """Tables one after the other in row groups of a Parquet file, whole or not at all; memory stays flat."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path / name
+        part = part_of(path)
+        try:
+            with naming(path):
+                with pq.ParquetWriter(part, schema) as writer:
+                    waiting: list[pa.Table] = []
+                    for table in tables:
+                        waiting.append(table)
+                        if sum(map(len, waiting)) >= ROW_GROUP:
+                            writer.write_table(pa.concat_tables(waiting))
+                            waiting = []
+                    if waiting:
+                        writer.write_table(pa.concat_tables(waiting))
+                put_in_place(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise

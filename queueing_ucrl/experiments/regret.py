@@ -119,7 +119,10 @@ class RegretCurve:
         if kind != "gap":
             raise ValueError(f"only the gap account divides by class or cause, not {kind!r}")
         if by == "class":
-            return pd.DataFrame({"time": self.times, **dict(zip(class_names, self.gap_by_class.T, strict=True))})
+            names = ["time"]
+            for name in class_names:  # a class may be called "time"
+                names.append(next(n for n in (name, *(f"{name} ({k})" for k in range(2, 9**9))) if n not in names))
+            return pd.DataFrame(dict(zip(names, [self.times, *self.gap_by_class.T], strict=True)))
         if by == "cause":
             self._needs_an_optimum()
             return pd.DataFrame({"time": self.times, **{name: t.sum(axis=1) for name, t in self.causes.items()}})

@@ -7,39 +7,27 @@ its own streams, and results are put in order before anything is added up.
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import pickle
-import signal
-import sys
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.experiments.folder import StudyFolder
-from queueing_ucrl.experiments.regret import KINDS, REWARDS
-from queueing_ucrl.experiments.trial import Trial, TrialResult, run_trial
-from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.experiments.regret import CAUSES, KINDS, REWARDS
+from queueing_ucrl.experiments.trial import TrialResult
 from queueing_ucrl.model.quantiles import student_quantile
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.desk import controller_name
-from queueing_ucrl.simulation.simulate import GuaranteeWarning, choose_engine, time_grid
-from queueing_ucrl.solvers.optimum import optimum
+from queueing_ucrl.simulation.episode_log import as_table, common_schema, fitted, row_groups, schema_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 LEVEL = 0.95
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
-
-Done = Callable[[TrialResult, int, int], None]  # a result, how many are done, of how many
+ROWS = 500_000  # of the curves in memory at a time
 
 
 def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -78,12 +66,26 @@ class Cell:
         return {key: [value] * count for key, value in self.values.items()}
 
 
+class StoredResults(Sequence[TrialResult]):
+    """The results of a cell that are in their files, and are read again when they are asked for."""
+
+    def __init__(self, count: int, load: Callable[[], list[TrialResult]]) -> None:
+        self._count, self._load = count, load
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._load()[index]
+
+
 @dataclass(frozen=True)
 class Study:
     """The results of a study, in order: cells, and within each its replications."""
 
     cells: list[Cell]
-    results: list[list[TrialResult]]
+    results: Sequence[Sequence[TrialResult]]
+    _summaries: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def samples(self, cell: int, kind: str) -> FloatArray:
         """One account or reward of one cell: a row a replication, a column a time."""
@@ -101,11 +103,14 @@ class Study:
 
     def no_optimum(self, cell: int) -> str:
         """Why a cell has no regret; "" where it has."""
-        return str(self.results[cell][0].summary["no_optimum"])
+        return str(self._cell_summary(cell)["no_optimum"])
+
+    def cells_with(self, kind: str) -> list[int]:
+        """The cells that have an account; those whose optimum is not known have rewards only."""
+        return [k for k in range(len(self.cells)) if kind in REWARDS or not self.no_optimum(k)]
 
     def _cells_with(self, kind: str) -> list[int]:
-        """The cells that have an account; a ValueError says why where none has."""
-        found = [k for k in range(len(self.cells)) if kind in REWARDS or not self.no_optimum(k)]
+        found = self.cells_with(kind)
         if not found:
             raise ValueError(f"no regret: {self.no_optimum(0)}")
         return found
@@ -126,40 +131,48 @@ class Study:
     def _tidy(self, kind: str) -> pd.DataFrame:
         import pandas as pd
 
-        frames = []
-        for k in self._cells_with(kind):
-            cell = self.cells[k]
-            samples = self.samples(k, kind)
-            mean, low, high = interval(samples)
-            times = self.results[k][0].times
-            columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "time": times}
-            columns |= {"mean": mean, "low": low, "high": high, "median": np.median(samples, axis=0)}
-            columns |= {f"q{round(100 * q):02d}": np.quantile(samples, q, axis=0) for q in QUANTILES}
-            frames.append(pd.DataFrame({**columns, "replications": len(samples)}))
-        return pd.concat(frames, ignore_index=True)
+        return pd.concat([self.account_of(k, kind) for k in self._cells_with(kind)], ignore_index=True)
 
-    def differences(self, baseline: str, kind: str = "gap") -> pd.DataFrame:
+    def account_of(self, k: int, kind: str) -> pd.DataFrame:
+        """The rows of `regret` or `rewards` for one cell."""
+        import pandas as pd
+
+        cell, samples, times = self.cells[k], self.samples(k, kind), self.results[k][0].times
+        mean, low, high = interval(samples)
+        columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "time": times}
+        columns |= {"mean": mean, "low": low, "high": high, "median": np.median(samples, axis=0)}
+        columns |= {f"q{round(100 * q):02d}": np.quantile(samples, q, axis=0) for q in QUANTILES}
+        return pd.DataFrame({**columns, "replications": len(samples)})
+
+    def differences(self, baseline: str | None = None, kind: str = "gap") -> pd.DataFrame:
         """Tidy: controller minus baseline, replication by replication on the same jobs, with its 95 % interval.
 
+        baseline: a controller of the study; points of a sweep without it are left out. None: the first of each point.
         kind: a regret account, "expected_reward" or "realised_reward".
         """
         import pandas as pd
 
         self._check_kind(kind)
-        if baseline not in {cell.name for cell in self.cells}:
+        if baseline is not None and baseline not in {cell.name for cell in self.cells}:
             raise ValueError(f"baseline must be a controller of the study, got {baseline!r}")
-        frames = []
-        for k in self._cells_with(kind):
-            cell = self.cells[k]
-            base = next(j for j, c in enumerate(self.cells) if c.point == cell.point and c.name == baseline)
-            if base == k:
-                continue
-            mean, low, high = interval(self.samples(k, kind) - self.samples(base, kind))
-            times = self.results[k][0].times
-            columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "baseline": baseline}
-            columns |= {"time": times, "mean": mean, "low": low, "high": high}
-            frames.append(pd.DataFrame({**columns, "replications": len(self.results[k])}))
+        found = (self.differences_of(k, baseline, kind) for k in self._cells_with(kind))
+        frames = [frame for frame in found if frame is not None]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def differences_of(self, k: int, baseline: str | None, kind: str) -> pd.DataFrame | None:
+        """The rows of `differences` for one cell; None if it is the baseline itself, or has none."""
+        import pandas as pd
+
+        cell = self.cells[k]
+        same = (j for j, c in enumerate(self.cells) if c.point == cell.point and baseline in (None, c.name))
+        base = next(same, k)
+        if base == k:
+            return None
+        mean, low, high = interval(self.samples(k, kind) - self.samples(base, kind))
+        times = self.results[k][0].times
+        columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name}
+        columns |= {"baseline": self.cells[base].name, "time": times, "mean": mean, "low": low, "high": high}
+        return pd.DataFrame({**columns, "replications": len(self.results[k])})
 
     def curves(self) -> pd.DataFrame:
         """Every account of every replication: (swept values,) controller, replication, time, and a column a reward,
@@ -167,37 +180,82 @@ class Study:
         """
         import pandas as pd
 
-        frames = [
-            pd.DataFrame(
-                {
-                    **cell.value_columns(len(result.times)), "controller": cell.name,
-                    "replication": result.replication, "time": result.times, **result.rewards,
-                    **result.regret, **{cause: table.sum(axis=1) for cause, table in result.causes.items()},
-                }
-            )
-            for cell, results in zip(self.cells, self.results, strict=True)
-            for result in results
-        ]  # fmt: skip
-        return pd.concat(frames, ignore_index=True)
+        return pd.concat([f for k in range(len(self.cells)) for f in self.curves_of(k)], ignore_index=True)
+
+    def curves_of(self, k: int) -> Iterator[pd.DataFrame]:
+        """The rows of `curves` for one cell, some replications at a time."""
+        import pandas as pd
+
+        cell, results, with_regret = self.cells[k], self.results[k], self.cells_with("gap")
+        points = len(results[0].times)
+        step = max(1, ROWS // points)
+        for start in range(0, len(results), step):
+            some = results[start : start + step]
+            columns: dict[str, Any] = {
+                **cell.value_columns(points * len(some)), "controller": cell.name,
+                "replication": np.repeat([result.replication for result in some], points),
+                "time": np.concatenate([result.times for result in some]),
+            }  # fmt: skip
+            columns |= {kind: np.concatenate([result.rewards[kind] for result in some]) for kind in some[0].rewards}
+            if k in with_regret:
+                columns |= {kind: np.concatenate([result.regret[kind] for result in some]) for kind in KINDS}
+                columns |= {c: np.concatenate([result.causes[c].sum(axis=1) for result in some]) for c in CAUSES}
+            elif with_regret:  # other points of the sweep have
+                columns |= dict.fromkeys((*KINDS, *CAUSES), np.nan)
+            yield pd.DataFrame(columns)
 
     def episodes(self) -> pd.DataFrame:
         """The episodes of every trial: (swept values,) controller, replication, and the columns of Run.episodes."""
         import pandas as pd
+        import pyarrow as pa
 
-        return pd.DataFrame(
-            [
-                {**cell.values, "controller": cell.name, "replication": result.replication, **row}
-                for cell, results in zip(self.cells, self.results, strict=True)
-                for result in results
-                for row in result.episodes
-            ]
-        )
+        schema = self.episode_schema()
+        table = pa.concat_tables([schema.empty_table(), *self.episode_tables(schema)])
+        columns = {}
+        for name in table.column_names:
+            column = table.column(name)
+            listed = pa.types.is_nested(column.type)
+            columns[name] = pd.Series(column.to_pylist(), dtype=object) if listed else column.to_pandas()
+        return pd.DataFrame(columns)
+
+    def _episode_sources(self) -> Iterator[tuple[Cell, int, Path | bytes]]:
+        for cell, results in zip(self.cells, self.results, strict=True):
+            for result in results:
+                yield cell, result.replication, result.episodes
+
+    def value_schema(self) -> pa.Schema:
+        """The swept values as columns, of types that hold those of every point."""
+        return common_schema(as_table([cell.values]).schema for cell in self.cells)
+
+    def episode_schema(self) -> pa.Schema:
+        """The columns of `episodes`."""
+        import pyarrow as pa
+
+        own = pa.schema([("controller", pa.string()), ("replication", pa.int64())])
+        found = (schema_of(source) for _, _, source in self._episode_sources())
+        return pa.schema([*self.value_schema(), *own, *common_schema(found)])
+
+    def episode_tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """The rows of `episodes`, a part of a trial at a time."""
+        import pyarrow as pa
+
+        for cell, replication, source in self._episode_sources():
+            for rows in row_groups(source):
+                count = len(rows)
+                own = as_table([{**cell.values, "controller": cell.name, "replication": replication}])
+                columns = {n: pa.repeat(own.column(n)[0], count) for n in own.column_names}
+                yield fitted(pa.table({**columns, **{n: rows.column(n) for n in rows.column_names}}), schema)
 
     def summary(self) -> list[dict[str, Any]]:
         """Each cell in plain data: mean and 95 % interval of every account at the horizon, rewards, and its classes."""
         return [self._cell_summary(k) for k in range(len(self.cells))]
 
     def _cell_summary(self, k: int) -> dict[str, Any]:
+        if k not in self._summaries:
+            self._summaries[k] = self._summarised(k)
+        return self._summaries[k]
+
+    def _summarised(self, k: int) -> dict[str, Any]:
         cell, results = self.cells[k], self.results[k]
         summaries = [result.summary for result in results]
 
@@ -214,7 +272,7 @@ class Study:
             **({"values": cell.values} if cell.values else {}),
             "horizon": cell.horizon,
             "replications": len(results),
-            "engine": summaries[0]["engine"],
+            "engine": " and ".join(sorted({s["engine"] for s in summaries})),
             "optimal_gain": summaries[0]["optimal_gain"],
             "no_optimum": summaries[0]["no_optimum"],
             "gain": spread([s["gain"] for s in summaries]),
@@ -231,175 +289,3 @@ class Study:
             },
             "cautions": summaries[0]["cautions"],
         }
-
-
-def named_controllers(controllers: Iterable[Any]) -> list[tuple[str, Any]]:
-    """Controllers (objects or names) with names that differ: a second `ucrl-ac` becomes `ucrl-ac (2)`."""
-    named: list[tuple[str, Any]] = []
-    for item in controllers:
-        controller = make_controller(item) if isinstance(item, str) else item
-        name = controller_name(controller)
-        taken = sum(1 for _, other in named if controller_name(other) == name)
-        named.append((name if not taken else f"{name} ({taken + 1})", controller))
-    if not named:
-        raise ValueError("controllers must name at least one controller")
-    return named
-
-
-def replicate(
-    queue: Queue,
-    controllers: Sequence[Any],
-    *,
-    horizon: float,
-    replications: int,
-    seed: int = 0,
-    executor: Executor | None = None,
-    jobs: int | None = None,
-    engine: str = "auto",
-    grid: Sequence[float] | FloatArray | None = None,
-    solver_latency: float = 0.0,
-    progress: Done | None = None,
-) -> Study:
-    """Run each controller `replications` times on the same jobs.
-
-    executor: any concurrent.futures.Executor; without one, `jobs` processes (default: all cores; 1: this process).
-    progress: called after each trial with its result, how many are done, and of how many.
-    """
-    times = None if grid is None else np.asarray(grid, dtype=float)
-    cells = [
-        Cell(0, {}, name, queue, controller, float(horizon), solver_latency, replications, seed, times, engine)
-        for name, controller in named_controllers(controllers)
-    ]
-    return run_study(cells, executor=executor, jobs=jobs, progress=progress)
-
-
-def run_study(
-    cells: list[Cell],
-    *,
-    executor: Executor | None = None,
-    jobs: int | None = None,
-    log: bool = False,
-    folder: StudyFolder | None = None,
-    progress: Done | None = None,
-    within: Callable[[Trial, float], None] | None = None,
-) -> Study:
-    """Run the cells' trials, those that `folder` holds already taken from there; each result goes there as it ends."""
-    trials = _trials(cells, folder if log else None)
-    found: dict[tuple[int, str, int], TrialResult] = {}
-    waiting: list[Trial] = []
-    for trial in trials:
-        result = folder.load(trial) if folder is not None else None
-        if result is None:
-            waiting.append(trial)
-        else:
-            found[_place(trial)] = result
-    for done, result in enumerate(_run(waiting, executor, jobs, within), start=len(found) + 1):
-        if folder is not None:
-            folder.save(result)
-        found[result.point, result.name, result.replication] = result
-        if progress is not None:
-            progress(result, done, len(trials))
-    results = [[found[cell.point, cell.name, r] for r in range(cell.replications)] for cell in cells]
-    return Study(cells, results)
-
-
-def _place(trial: Trial) -> tuple[int, str, int]:
-    return trial.point, trial.name, trial.replication
-
-
-def _trials(cells: list[Cell], logs: StudyFolder | None) -> list[Trial]:
-    trials = []
-    for cell in cells:
-        choose_engine(cell.engine, cell.controller)
-        if hasattr(cell.controller, "cautions"):
-            for caution in cell.controller.cautions(cell.queue):
-                warnings.warn(f"{cell.name}: {caution}", GuaranteeWarning, stacklevel=4)
-        optimum(cell.queue)  # found before the work is shared out: processes that are forked remember it
-        times = time_grid(cell.horizon) if cell.grid is None else cell.grid
-        for r in range(cell.replications):
-            path = logs.event_log(cell.point, cell.name, r) if logs is not None else None
-            trials.append(
-                Trial(
-                    cell.queue, cell.controller, cell.name, cell.horizon, cell.seed, r, times, cell.engine,
-                    cell.solver_latency, cell.point, path,
-                )
-            )  # fmt: skip
-    return trials
-
-
-def _run(
-    trials: list[Trial],
-    executor: Executor | None,
-    jobs: int | None,
-    within: Callable[[Trial, float], None] | None,
-) -> Iterator[TrialResult]:
-    """The trials' results as they end."""
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(jobs or cores, len(trials))
-    if executor is not None:
-        yield from _collect(executor, trials)
-    elif workers <= 1:
-        for trial in trials:
-            told = None if within is None else (lambda time, trial=trial: within(trial, time))
-            yield trial.run(told)
-    else:
-        _check_that_they_travel(trials)
-        pool = _process_pool(workers)
-        try:
-            yield from _collect(pool, trials)
-        except BaseException:
-            for process in list((pool._processes or {}).values()):  # do not wait for trials that nobody wants any more
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _process_pool(workers: int) -> ProcessPoolExecutor:
-    """Worker processes; on Linux by fork, which costs milliseconds where an import costs a second.
-
-    The workers only compute, so what threads of the parent may have held at the fork does not matter to them.
-    """
-    warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
-    method = "fork" if sys.platform == "linux" else None
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context(method), initializer=_enter_worker
-    )  # fmt: skip
-
-
-def _enter_worker() -> None:
-    """Ctrl-C is for the parent to handle, and no worker outlives a parent that was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
-
-
-def _check_that_they_travel(trials: list[Trial]) -> None:
-    """Say now, and in words, that a trial cannot be sent to another process."""
-    for trial in {(trial.point, trial.name): trial for trial in trials}.values():
-        try:
-            pickle.dumps(trial)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ValueError(
-                f"{trial.name}: its queue or controller cannot be sent to worker processes ({error}); "
-                "define functions and classes at the top level of a module, or use jobs=1"
-            ) from error
-
-
-def _collect(executor: Executor, trials: list[Trial]) -> Iterator[TrialResult]:
-    futures: list[Future[TrialResult]] = []
-    try:
-        futures = [executor.submit(run_trial, trial) for trial in trials]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()

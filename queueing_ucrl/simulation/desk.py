@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from queueing_ucrl.model.checks import one_line
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
+from queueing_ucrl.simulation.records import Episode, Records
 from queueing_ucrl.solvers.service import SolverService
 
 LONGEST_TITLE = 200  # characters of a controller's name
@@ -24,31 +23,45 @@ def controller_name(controller: Any) -> str:
     return one_line(getattr(controller, "name", type(controller).__name__), "a controller's name", LONGEST_TITLE)
 
 
+def _needs(session: Any, method: str, name: str) -> None:
+    if not callable(getattr(session, method, None)):
+        raise TypeError(
+            f"controller {name}: begin() must return a session with `{method}`, got {type(session).__name__}"
+        )
+
+
+def begin_session(queue: Queue, controller: Any, chance: np.random.Generator) -> Any:
+    """The controller's session on a queue of which it is told what it may know."""
+    if not callable(getattr(controller, "begin", None)):
+        raise TypeError(
+            f"controller must be a controller's name or an object with `begin`, got {shown(type(controller))}"
+        )
+    knowledge = Knowledge.of(
+        queue,
+        truth=getattr(controller, "knows_truth", False),
+        ticks=getattr(controller, "sees_ticks", False),
+        service_rate=getattr(controller, "knows_service_rate", True),
+    )
+    session = controller.begin(knowledge, chance)
+    _needs(session, "first", controller_name(controller))
+    name, decides = controller_name(controller), hasattr(session, "decide")
+    if decides != bool(getattr(controller, "decides_each_arrival", False)):
+        raise TypeError(
+            f"controller {name}: its session has `decide`, so it must say decides_each_arrival = True"
+            if decides
+            else f"controller {name}: says decides_each_arrival = True, but its session has no `decide`"
+        )
+    return session
+
+
 class ControlDesk:
     """Hands tallies to the session, its requests to the solver service, and policies to the engine."""
 
     def __init__(self, queue: Queue, controller: Any, chance: np.random.Generator, records: Records) -> None:
         self.queue = queue
         self.name = controller_name(controller)
-        if not callable(getattr(controller, "begin", None)):
-            raise TypeError(
-                f"controller must be a controller's name or an object with `begin`, got {shown(type(controller))}"
-            )
         self.ticking: bool = getattr(controller, "sees_ticks", False)
-        knowledge = Knowledge.of(
-            queue,
-            truth=getattr(controller, "knows_truth", False),
-            ticks=self.ticking,
-            service_rate=getattr(controller, "knows_service_rate", True),
-        )
-        self.session = controller.begin(knowledge, chance)
-        self._needs("first")
-        if hasattr(self.session, "decide") != bool(getattr(controller, "decides_each_arrival", False)):
-            raise TypeError(
-                f"controller {self.name}: its session has `decide`, so it must say decides_each_arrival = True"
-                if hasattr(self.session, "decide")
-                else f"controller {self.name}: says decides_each_arrival = True, but its session has no `decide`"
-            )
+        self.session = begin_session(queue, controller, chance)
         self.solver = SolverService()
         self.records = records
         self.episode = 1
@@ -56,13 +69,6 @@ class ControlDesk:
         self.policy: Policy | None = None
         self._totals: tuple[IntArray, IntArray, int] | None = None
         self._began = 0.0
-
-    def _needs(self, method: str) -> None:
-        if not callable(getattr(self.session, method, None)):
-            raise TypeError(
-                f"controller {self.name}: begin() must return a session with `{method}`, "
-                f"got {type(self.session).__name__}"
-            )
 
     def first(self) -> Plan:
         """The plan at time 0."""
@@ -74,8 +80,8 @@ class ControlDesk:
             raise TypeError(f"controller {self.name}: a session must answer with a Plan, got {type(plan).__name__}")
         if not plan.until > now:
             raise ValueError(f"controller {self.name}: asked for a review at {plan.until}, which is not after {now}")
-        if plan.until < math.inf or plan.visit_limits is not None:
-            self._needs("review")
+        if plan.asks_again:
+            _needs(self.session, "review", self.name)
         if plan.visit_limits is not None:
             if not self.ticking:
                 raise ValueError(f"controller {self.name}: visit limits are for controllers with sees_ticks = True")
@@ -109,7 +115,7 @@ class ControlDesk:
                 f"the queue has {self.queue.rewards.shape}"
             )
         self.policy = policy
-        self.records.segments.append(PolicySegment(now, policy))
+        self.records.adopt(now, policy)
         return policy
 
     def tally(
@@ -147,7 +153,7 @@ class ControlDesk:
         assert self.policy is not None
         belief = self.plan.belief
         self.records.busy_time += tally.busy_time
-        self.records.episodes.append(
+        self.records.close_episode(
             Episode(
                 number=self.episode,
                 start=tally.now - tally.duration,

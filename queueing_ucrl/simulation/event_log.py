@@ -8,14 +8,13 @@ admit); replication. What does not apply to an event is missing. A rejection is 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.model.queue import Queue
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ ROW = np.dtype(
         ("wait", np.float64),
         ("in_system", np.int32),
         ("episode", np.int32),
-        ("job_class", np.int16),
+        ("job_class", np.int32),
         ("event", np.int8),
     ]
 )
@@ -122,23 +121,14 @@ class ParquetLog:
 
         self.table = EventTable(queue, replication)
         self.path = path
-        self.part = path.with_name(path.name + ".part")
+        self.part = part_of(path)
         self.waiting: list[np.ndarray[Any, Any]] = []
         self.count = 0
         schema = self.table.columns(np.empty(0, dtype=ROW)).schema
         schema = schema.with_metadata({"queueing_ucrl": json.dumps(metadata, sort_keys=True)})
         self.schema: pa.Schema = schema
-        with self._naming_the_file():
+        with naming(self.path):
             self.writer = pq.ParquetWriter(self.part, schema, compression="zstd")
-
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        """An error in writing names the file: the libraries below do not know it."""
-        try:
-            yield
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise OSError(error.errno, reason, str(self.path)) from error
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows; a full row group goes to the file. Its borders do not depend on how rows come."""
@@ -153,7 +143,7 @@ class ParquetLog:
 
     def _row_group(self, rows: np.ndarray[Any, Any]) -> None:
         table = self.table.columns(rows).replace_schema_metadata(self.schema.metadata)
-        with self._naming_the_file():
+        with naming(self.path):
             self.writer.write_table(table, row_group_size=ROW_GROUP)
 
     def _finish(self, path: Path) -> None:
@@ -161,11 +151,9 @@ class ParquetLog:
         if self.count:
             self._row_group(np.concatenate(self.waiting))
             self.waiting, self.count = [], 0
-        with self._naming_the_file():
+        with naming(self.path):
             self.writer.close()
-            with self.part.open("rb+") as file:
-                os.fsync(file.fileno())
-            self.part.replace(path)
+            put_in_place(self.part, path)
 
     def close(self) -> None:
         """Write what is left and give the file its name; what an earlier, stopped run left behind goes."""
@@ -198,17 +186,6 @@ def read_events(path: str | Path, columns: Sequence[str] | None = None) -> pd.Da
 
     table = pq.read_table(path, columns=list(columns) if columns else None)
     return as_frame(table) if "job" in table.column_names else table.to_pandas()
-
-
-def is_whole(path: Path) -> bool:
-    """Whether there is a log that was written to its end: its table of contents is the last thing in it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return b"queueing_ucrl" in (pq.read_schema(path).metadata or {})
-    except (OSError, pa.ArrowException):
-        return False
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

@@ -137,6 +137,19 @@ class Records:
     segments: list[PolicySegment] = field(default_factory=list)
     busy_time: float = 0.0  # server time spent serving
 
+    def adopt(self, start: float, policy: Policy) -> None:
+        """A policy is in force from now on."""
+        self.segments.append(PolicySegment(start, policy))
+
+    def close_episode(self, episode: Episode) -> None:
+        """An episode has ended."""
+        self.episodes.append(episode)
+
+    @property
+    def episode_count(self) -> int:
+        """How many have ended."""
+        return len(self.episodes)
+
     def snapshot(self, time: float) -> None:
         """Note where the run stands at a time of the grid. O(mS)."""
         self.snapshots.append(snapshot(self, time))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from queueing_ucrl.experiments.regret import KINDS, RegretCurve, curve_from_events, decompose
-from queueing_ucrl.model.birth_death import evaluate
-from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.episode_log import PolicyGains, StreamedRecords, episode_row
 from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog, read_events
 from queueing_ucrl.simulation.outcome import Unfinished
 from queueing_ucrl.simulation.records import Records
@@ -54,17 +53,15 @@ class Run:
         raise ValueError("this run kept no event log: simulate(..., log=True) keeps one")
 
     @cached_property
-    def _gains(self) -> dict[Policy, float]:
-        """What the policies are truly worth in the long run; nan where rates change in time."""
-        policies = {segment.policy for segment in self.records.segments} | {e.policy for e in self.records.episodes}
-        return {policy: np.nan if self.queue.drifts else evaluate(self.queue, policy).gain for policy in policies}
+    def _gains(self) -> PolicyGains:
+        return PolicyGains(self.queue)
 
     @property
     def _segments(self) -> list[tuple[float, float]]:
         """(start, gain) of the policies in force; a controller that decides each arrival has none to speak of."""
         gains = self._gains
         return [
-            (segment.start, np.nan if self.decides_each_arrival else gains[segment.policy])
+            (segment.start, np.nan if self.decides_each_arrival else gains(segment.policy))
             for segment in self.records.segments
         ]
 
@@ -77,21 +74,7 @@ class Run:
 
     def episode_rows(self) -> list[dict[str, Any]]:
         """The episode table as plain data."""
-        return [
-            {
-                "episode": e.number,
-                "start": e.start,
-                "end": e.end,
-                "arrivals": e.arrivals,
-                "expected_reward": e.expected_reward,
-                "control_levels": list(e.policy.control_levels),
-                "trunk_reservation": e.policy.is_trunk_reservation,
-                "gain": self._gains[e.policy],
-                "truth_inside": e.truth_inside,
-                **e.belief,
-            }
-            for e in self.records.episodes
-        ]
+        return [episode_row(e, self._gains(e.policy)) for e in self.records.episodes]
 
     @cached_property
     def solves(self) -> pd.DataFrame:
@@ -122,8 +105,12 @@ class Run:
     @cached_property
     def curve(self) -> RegretCurve:
         """All accounts on the run's grid."""
-        classes = len(self.queue.classes)
-        return RegretCurve.from_snapshots(self.records.snapshots, classes, self.best, self._segments, self.no_optimum)
+        classes, streamed = len(self.queue.classes), isinstance(self.records, StreamedRecords)
+        segments = [(0.0, np.nan)] if streamed else self._segments
+        curve = RegretCurve.from_snapshots(self.records.snapshots, classes, self.best, segments, self.no_optimum)
+        if self.best is None or not isinstance(self.records, StreamedRecords):
+            return curve
+        return replace(curve, pseudo=np.array(self.records.pseudo))  # the policies are gone, what they lost is known
 
     def regret(
         self, kind: str = "expected", times: Sequence[float] | FloatArray | None = None, by: str | None = None
@@ -193,11 +180,11 @@ class Run:
             "optimal_gain": None if self.best is None else self.best.gain,
             "no_optimum": self.no_optimum,
             "gain": float(last.expected_reward.sum()) / self.horizon,
-            "last_policy_gain": _or_none(self._gains[self.records.segments[-1].policy]),
+            "last_policy_gain": _or_none(self._gains(self.records.segments[-1].policy)),
             "regret": {kind: None if self.best is None else _or_none(curve.total(kind)[-1]) for kind in KINDS},
             "classes": classes,
             "utilisation": self.records.busy_time / (self.horizon * self.queue.servers),
-            "episodes": len(self.records.episodes),
+            "episodes": self.records.episode_count,
             "unfinished": {"waiting": waiting, "in_service": len(self.unfinished_jobs) - waiting},
             "cautions": self.cautions,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,11 @@ from queueing_ucrl._version import __version__
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.checks import not_negative
 from queueing_ucrl.model.elementary import power
+from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import ControlDesk, controller_name
+from queueing_ucrl.simulation.episode_log import EpisodeWriter, PolicyGains, StreamedRecords
 from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog
 from queueing_ucrl.simulation.outcome import Progress
 from queueing_ucrl.simulation.records import Counts, Records, Waits
@@ -71,6 +74,37 @@ def _checked_grid(grid: Sequence[float] | FloatArray | None, horizon: float) -> 
     return times
 
 
+def _streamed(noted: tuple[Any, ...], writer: EpisodeWriter, *, each: bool) -> StreamedRecords:
+    """Records that let episodes and policies go. each: it decides each arrival, and its tables are worth nothing."""
+    queue, best = noted[:2]
+    gains = PolicyGains(queue)
+
+    def loss(policy: Policy) -> float:
+        return math.nan if each or best is None else best.gain - gains(policy)
+
+    return StreamedRecords(*noted, writer=writer, gains=gains, loss_of=loss)
+
+
+def check_run(
+    queue: Queue,
+    controller: Any,
+    horizon: float,
+    engine: str,
+    grid: Sequence[float] | FloatArray | None,
+    solver_latency: float,
+) -> FloatArray:
+    """The times of the grid, if all this can be run together; else an error that says what cannot."""
+    if not isinstance(queue, Queue):
+        raise TypeError(f"queue must be a Queue, got {type(queue).__name__}")
+    horizon = queue.check_horizon(horizon)
+    if not_negative(solver_latency, "solver_latency") > 0 and getattr(controller, "sees_ticks", False):
+        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
+    if queue.drifts and getattr(controller, "sees_ticks", False):
+        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
+    choose_engine(engine, controller)
+    return _checked_grid(grid, horizon)
+
+
 def simulate(
     queue: Queue,
     controller: Any = "oracle",
@@ -84,6 +118,7 @@ def simulate(
     solver_latency: float = 0.0,
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    episodes: EpisodeWriter | None = None,
 ) -> Run:
     """Run `queue` under `controller` up to `horizon`.
 
@@ -91,26 +126,24 @@ def simulate(
     the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
     at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
     to answer; until then the old policy holds. A queue whose optimum is not known runs too; run.no_optimum says why.
+    episodes: takes the episodes as they end, in place of run.episodes (and run.solves), so that memory stays flat.
     """
     if isinstance(controller, str):
         controller = make_controller(controller, dict(options or {}))
-    if not isinstance(queue, Queue):
-        raise TypeError(f"queue must be a Queue, got {type(queue).__name__}")
-    horizon = queue.check_horizon(horizon)
-    solver_latency = not_negative(solver_latency, "solver_latency")
-    if solver_latency > 0 and getattr(controller, "sees_ticks", False):
-        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
-    if queue.drifts and getattr(controller, "sees_ticks", False):
-        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
+    times = check_run(queue, controller, horizon, engine, grid, solver_latency)
+    horizon, solver_latency = float(horizon), float(solver_latency)
     chosen, reason = choose_engine(engine, controller)
-    times = _checked_grid(grid, horizon)
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
     for caution in cautions:
         warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
     best, no_optimum = optimum(queue)
-    records = Records(queue, best, Waits(queue), Counts.none(queue))
+    noted = (queue, best, Waits(queue), Counts.none(queue))
+    each = getattr(controller, "decides_each_arrival", False)
+    records = Records(*noted) if episodes is None else _streamed(noted, episodes, each=each)
     streams = Streams(seed, replication)
     desk = ControlDesk(queue, controller, streams.controller(), records)
+    if episodes is not None:
+        desk.solver.keeps = False
     sink: MemoryLog | ParquetLog | None = None
     # a log that cannot be opened is told before anything runs
     if isinstance(log, (str, Path)):
@@ -153,5 +186,5 @@ def simulate(
         solve_records=desk.solver.records,
         unfinished_jobs=unfinished,
         log=sink,
-        decides_each_arrival=getattr(controller, "decides_each_arrival", False),
+        decides_each_arrival=each,
     )

@@ -40,6 +40,8 @@ class SolveRecord:
 class SolverService:
     """Answers requests, each from a warm start where the last answer fits, and keeps a record."""
 
+    keeps = True  # records; without them memory does not grow with the number of solves
+
     def __init__(self) -> None:
         self.records: list[SolveRecord] = []
         self._last: Policy | None = None
@@ -52,9 +54,10 @@ class SolverService:
             model, request.method, start=warm, epsilon=request.epsilon, uniformization=request.uniformization
         )
         self._last = solution.policy
-        self.records.append(
-            SolveRecord(
-                now, solution.method, solution.iterations, solution.seconds, solution.gain, *model.rewards.shape
+        if self.keeps:
+            self.records.append(
+                SolveRecord(
+                    now, solution.method, solution.iterations, solution.seconds, solution.gain, *model.rewards.shape
+                )
             )
-        )
         return solution

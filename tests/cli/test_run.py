@@ -289,7 +289,9 @@ def test_the_log_is_written_where_asked_and_changes_nothing(scenario, tmp_path):
     run(path, "--out", tmp_path / "plain")
     run(path, "--out", tmp_path / "logged", "--log")
     logs = sorted((tmp_path / "logged" / "events").rglob("*"))
-    assert [log.name for log in logs if log.is_file()] == ["000000.parquet", "000001.parquet", "000002.parquet"]
+    assert [log.name for log in logs if log.is_file()] == [
+        f"00000{r}.{suffix}" for r in range(3) for suffix in ("json", "parquet")
+    ]
     loaded = qu.load_scenario(path)
     events = qu.simulate(loaded.queue, loaded.controller, horizon=200.0, seed=4, replication=1, log=True).events
     assert qu.read_events(next(log for log in logs if log.name == "000001.parquet")).equals(events)
@@ -354,16 +356,16 @@ def test_a_file_in_place_of_the_folder_is_told(scenario, tmp_path):
 def test_a_folder_that_cannot_be_made_is_told(scenario, tmp_path):
     (tmp_path / "file").write_text("")
     result = run(scenario(), "--out", tmp_path / "file" / "out")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert re.fullmatch(rf"{tmp_path}/file(/out)?: cannot be written \(Not a directory\)\n", result.stderr)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert re.fullmatch(rf"{tmp_path}/file(/out)?: cannot be used \(Not a directory\); .*\n", result.stderr)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written_is_told(scenario, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     result = run(scenario(), "--out", tmp_path / "locked" / "out")
-    assert result.exit_code == 1
-    assert "cannot be written (Permission denied)" in result.stderr
+    assert result.exit_code == 2
+    assert "cannot be used (Permission denied)" in result.stderr
 
 
 # --- mistakes: exit code 2, one message, nothing written -------------------------------------------------------------
@@ -453,7 +455,10 @@ def test_bounds_that_exclude_the_truth_are_noted(scenario, tmp_path):
 
 def interrupted(arguments, wait_for: Path) -> subprocess.CompletedProcess:
     """Start the program, send it SIGINT soon after `wait_for` is there, and see how it ends."""
-    process = subprocess.Popen([*PROGRAM, "run", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*PROGRAM, "run", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored where the tests run
+    )  # fmt: skip
     try:
         while not wait_for.exists():
             assert process.poll() is None, process.communicate()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from generators import paper_queue
@@ -51,6 +55,18 @@ def scenario_file(folder: Path, more: str = "", **replaced: str) -> Path:
     path = folder / "small.toml"
     path.write_text("\n".join(lines) + "\n" + more, encoding="utf-8")
     return path
+
+
+def hear_ctrl_c() -> None:
+    """In a child process before it becomes the program: Ctrl-C counts there even if nobody listens to it here."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """The program in a process of its own."""
+    command = [sys.executable, "-m", "queueing_ucrl", *map(str, arguments)]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **options}
+    return subprocess.Popen(command, preexec_fn=hear_ctrl_c, **streams)
 
 
 def small_study(**settings: object) -> qu.Study:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_studies import contents, numbers, scenario_file, small_study
+from small_studies import contents, numbers, scenario_file, small_study, started
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
@@ -122,11 +122,28 @@ def test_a_scheduler_that_dies_is_told_and_the_same_command_goes_on(tmp_path: Pa
         own.close()
     if process.returncode != 0:  # unless all trials were done by then
         assert process.returncode == 1
-        assert "the cluster was lost; finished trials are kept in" in told
+        assert told.startswith("the cluster was lost; finished trials are kept in")
+        assert told.count("\n") == 1
     for folder in (out, tmp_path / "whole"):
         options = ["--out", str(folder), "--engine", "simpy", "--jobs", "1"]
         assert CliRunner().invoke(app, ["run", str(scenario), *options]).exit_code == 0
     assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_cluster_without_workers_says_what_it_waits_for(tmp_path: Path) -> None:
+    """At once, and where; when a worker joins the study runs."""
+    scenario, out = scenario_file(tmp_path, horizon="50.0", replications="2"), tmp_path / "out"
+    own = Cluster(tmp_path)
+    try:
+        process = started("run", scenario, "--out", out, "--cluster", own.address)
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        assert told.startswith(f"--cluster {own.address}: has no workers; waiting for some to join")
+        own.add_workers(1)
+        _, more = process.communicate(timeout=120)
+    finally:
+        own.close()
+    assert (process.returncode, more) == (0, "")
 
 
 def test_a_missing_scheduler_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +154,18 @@ def test_a_missing_scheduler_is_told_in_one_line(tmp_path: Path, monkeypatch: py
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("address", ["nonsense", "foo://127.0.0.1:1", "tcp://127.0.0.1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nonsense",
+        "foo://127.0.0.1:1",
+        "tcp://127.0.0.1",
+        "tls://127.0.0.1:9",
+        "ucx://127.0.0.1:9",
+        "tcp://:::",
+        "inproc://x",
+    ],
+)
 def test_an_address_that_is_none_is_told_in_one_line(address: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["run", str(scenario_file(tmp_path)), "--cluster", address])
     assert result.exit_code == 2

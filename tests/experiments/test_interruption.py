@@ -15,15 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
-from small_studies import contents, scenario_file
+from small_studies import contents, scenario_file, started
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
-from queueing_ucrl.errors import FolderError
+from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
+from queueing_ucrl.experiments.campaign import identity, study_cells
 from queueing_ucrl.experiments.folder import StudyFolder
-from queueing_ucrl.experiments.trial import TrialResult
+from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.scenario import load_scenario
+from queueing_ucrl.solvers.solve import solve
 
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
 
@@ -48,33 +52,70 @@ def trial_files(folder: Path) -> list[Path]:
 # ---- killed
 
 
-def kill_and_go_on(scenario: Path, out: Path, delays: list[float], *options: str) -> int:
-    """Start the command again and again, each time with SIGKILL after a delay, then let it end; how often it was."""
-    command = [*PROGRAM, "run", str(scenario), "--out", str(out), *options]
+ENDS = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
+
+
+def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, float]], *options: str) -> int:
+    """Start the command again and again, each time with a signal after a delay, then let it end; how often it was.
+
+    What it says when it can is one line, and it leaves no file that is half written.
+    """
+    command = ["run", scenario, "--out", out, *options]
     killed = 0
-    for delay in delays:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for number, delay in kills:
+        process = started(*command)
         try:
             process.wait(timeout=delay)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            killed += process.wait() == -signal.SIGKILL
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+            began = (out / "manifest.json").exists()  # before that it is Python that ends, not we
+            process.send_signal(number)
+            _, told = process.communicate(timeout=60)
+            if process.returncode == 0 or not began:
+                continue
+            killed += 1
+            assert process.returncode == ENDS[signal.Signals(number)], told
+            if number != signal.SIGKILL:
+                assert told.startswith("stopped; finished trials are kept in")
+                assert told.count("\n") == 1
+                assert not list(out.rglob("*.part"))
+    with started(*command) as process:
+        _, told = process.communicate()
+    assert (process.returncode, told) == (0, "")
     return killed
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_at_random_moments(jobs: str, tmp_path: Path) -> None:
+def test_killed_at_random_moments(jobs: str, number: int, tmp_path: Path) -> None:
     scenario = scenario_file(tmp_path, horizon="20000.0", replications="12")
     options = ("--jobs", jobs, "--log")
     began = time.monotonic()
     assert kill_and_go_on(scenario, tmp_path / "whole", [], *options) == 0
     whole_run = time.monotonic() - began
-    delays = (whole_run * np.random.default_rng(int(jobs)).uniform(0.1, 0.8, 8)).tolist()
-    assert kill_and_go_on(scenario, tmp_path / "killed", delays, *options) >= 3
+    random = np.random.default_rng([int(jobs), number])
+    kills = [(number, float(delay)) for delay in whole_run * random.uniform(0.2, 0.9, 8)]
+    assert kill_and_go_on(scenario, tmp_path / "killed", kills, *options) >= 2
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_with_logs_being_written_by_workers(number: int, tmp_path: Path) -> None:
+    """One line, nothing half written; what is left of the logs can be read, and the end is as if never stopped."""
+    scenario = scenario_file(tmp_path, horizon="100000.0", replications="4")
+    out, options = tmp_path / "out", ("--jobs", "2", "--log")
+    process = started("run", scenario, "--out", out, *options)
+    wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")), process=process)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == ENDS[signal.Signals(number)], told
+    assert told == f"stopped; finished trials are kept in {out}, and the same command goes on from there\n"
+    assert not list(out.rglob("*.part"))
+    for path in out.rglob("*.partial.parquet"):
+        assert len(pd.read_parquet(path)) > 1000
+    for folder in (out, tmp_path / "whole"):
+        assert run(scenario, "--out", folder, *options).exit_code == 0
+    assert contents(out) == contents(tmp_path / "whole")
 
 
 def wait_for(happened: Any, seconds: float = 120.0, process: subprocess.Popen[str] | None = None) -> None:
@@ -125,7 +166,7 @@ def test_stopped_by_ctrl_c_in_the_middle_of_a_log(tmp_path: Path) -> None:
     scenario = scenario_file(tmp_path, horizon="300000.0", replications="1")
     command = [*PROGRAM, "run", str(scenario), "--jobs", "1", "--log", "--out"]
     out = tmp_path / "stopped"
-    process = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = started(*command[3:], out)
     wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")), process=process)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate()
@@ -147,24 +188,52 @@ def copied(whole: tuple[Path, Path], to: Path) -> Path:
 def test_every_flipped_byte_of_a_trial_file_is_found(whole: tuple[Path, Path], tmp_path: Path) -> None:
     original = trial_files(whole[1])[0]
     key = json.loads((whole[1] / "manifest.json").read_text())["key"]
-    intact = TrialResult.read(original, key)
-    assert intact is not None
+    episodes = Path(str(original).replace("/trials/", "/episodes/"))
+    assert TrialResult.read(original, key, episodes) is not None
     content, damaged = original.read_bytes(), tmp_path / "damaged.parquet"
     random = np.random.default_rng(0)
     for place in range(0, len(content), 23):
         changed = bytearray(content)
         changed[place] ^= int(random.integers(1, 256))
         damaged.write_bytes(bytes(changed))
-        found = TrialResult.read(damaged, key)
-        assert found is None or repr(found) == repr(intact), f"byte {place}"  # some bytes of Parquet mean nothing
+        with pytest.raises(DamagedFile):
+            TrialResult.read(damaged, key, episodes)
 
 
-def test_a_truncated_trial_file_is_as_none(whole: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_truncated_trial_file_is_found(whole: tuple[Path, Path], tmp_path: Path) -> None:
     original = trial_files(whole[1])[0].read_bytes()
     cut = tmp_path / "cut.parquet"
     for length in (0, 1, 4, 100, len(original) // 2, len(original) - 8, len(original) - 1):
         cut.write_bytes(original[:length])
-        assert TrialResult.read(cut, "any") is None
+        with pytest.raises(DamagedFile, match=r"cut\.parquet: "):
+            TrialResult.read(cut, "any", cut)
+    cut.unlink()
+    assert TrialResult.read(cut, "any", cut) is None
+
+
+@pytest.mark.parametrize("kind", ["episodes", "events"])
+def test_every_flipped_bit_of_episodes_and_logs_is_found(
+    kind: str, whole: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it is: the trial is not taken from the folder, and somebody is told."""
+    out, scenario = copied(whole, tmp_path / "out"), load_scenario(whole[0])
+    (cell,) = study_cells(scenario)
+    folder = StudyFolder(out, identity(scenario), {})
+    place = (0, cell.name, 1)
+    log = folder.event_log(*place)
+    trial = Trial(cell.queue, solve(cell.queue), cell.controller, cell.name, 300.0, 1, 1, np.ones(1), log=log)
+    assert folder.load(trial) is not None
+    path = log if kind == "events" else folder.episodes(*place)
+    content = path.read_bytes()
+    random = np.random.default_rng(7)
+    for bit in [0, 8 * len(content) - 1, *random.integers(0, 8 * len(content), 100).tolist()]:
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bytes(changed))
+        with pytest.warns(DamageWarning, match=f"{path}: it is not what was written, or missing; the trial is made"):
+            assert folder.load(trial) is None
+    path.write_bytes(content)
+    assert folder.load(trial) is not None
 
 
 def _truncate(path: Path) -> None:

@@ -132,3 +132,57 @@ def test_an_option_of_the_command_does_not_overrule_a_swept_value(tmp_path: Path
     assert result.exit_code == 2
     assert "sweeps over run.horizon" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_may_be_over_controllers(tmp_path: Path) -> None:
+    """One controller a point: nothing to compare with within it."""
+    path = scenario_file(
+        tmp_path, '[sweep]\ncontroller.name = ["oracle", "admit-all", "random"]\n', horizon="50.0", replications="2"
+    )
+    text = path.read_text()
+    start, end = text.index("[controller]"), text.index("[run]")
+    path.write_text(text[:start] + '[controller]\nname = "oracle"\n' + text[end:])
+    data = run(path, tmp_path / "out")
+    assert [cell["controller"] for cell in data["results"]] == ["oracle", "admit-all", "random"]
+    assert [cell["values"] for cell in data["results"]] == [
+        {"controller.name": name} for name in ("oracle", "admit-all", "random")
+    ]
+    assert not (tmp_path / "out" / "differences.parquet").exists()
+    assert run(path, tmp_path / "out") == data
+    result = CliRunner().invoke(app, ["run", str(path), "--out", str(tmp_path / "x"), "--controller", "oracle"])
+    assert result.exit_code == 2
+    assert "sweeps over controller.name" in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_differences_are_to_the_first_controller_of_each_point(tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, "[sweep]\nqueue.servers = [1, 2]\n", horizon="50.0", replications="2")
+    text = path.read_text()
+    start, end = text.index("[controller]"), text.index("[run]")
+    lines = "".join(f'[[controller]]\nname = "{name}"\n' for name in ("oracle", "admit-all"))
+    path.write_text(text[:start] + lines + text[end:])
+    study, _ = run_scenario(qu.load_scenario(path), tmp_path / "out", jobs=1)
+    written = pd.read_parquet(tmp_path / "out" / "differences.parquet")
+    gap = written[written["account"] == "gap"].drop(columns="account").reset_index(drop=True)
+    pd.testing.assert_frame_equal(gap, study.differences("oracle"), check_dtype=False)
+    pd.testing.assert_frame_equal(study.differences(), study.differences("oracle"))
+
+
+def test_swept_values_of_different_types_share_a_column(tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, "[sweep]\nclass.gold.reward = [3, 4.5]\n", horizon="50.0", replications="1")
+    run(path, tmp_path / "out")
+    assert set(pd.read_parquet(tmp_path / "out" / "regret.parquet")["class.gold.reward"]) == {3.0, 4.5}
+
+
+def test_the_summary_and_the_manifest_name_the_engines_that_ran(tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, '[sweep]\nrun.engine = ["simpy", "compiled"]\n', horizon="50.0", replications="2")
+    data = run(path, tmp_path / "swept")
+    assert [cell["engine"] for cell in data["results"]] == ["simpy", "compiled"]
+    manifest = json.loads((tmp_path / "swept" / "manifest.json").read_text())
+    assert manifest["engines"]["ucrl-ac"]["engine"] == "compiled and simpy"
+    path = scenario_file(tmp_path, horizon="50.0", replications="2")
+    run(path, tmp_path / "out", "--engine", "simpy")
+    for count, expected in ((2, "simpy"), (3, "compiled and simpy")):  # found in the folder, and one more
+        data = run(path, tmp_path / "out", "--engine", "compiled", "--replications", str(count))
+        manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+        assert data["results"][0]["engine"] == manifest["engines"]["ucrl-ac"]["engine"] == expected
