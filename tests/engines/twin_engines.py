@@ -148,8 +148,8 @@ def new_engine(
     streams: Streams | None = None,
 ) -> Engine:
     """An engine before its run, as `simulate` makes it, with a log in memory."""
-    best = qu.solve(queue)
-    records = Records(queue, best.policy, best.relative_bias, Waits(queue), Counts.none(queue))
+    best = qu.solve(queue) if not queue.drifts else None
+    records = Records(queue, best, Waits(queue), Counts.none(queue))
     streams = streams or Streams(seed, 0)
     desk = ControlDesk(queue, Watched(controller), streams.controller(), records)
     return kind(
