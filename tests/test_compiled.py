@@ -75,7 +75,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def start(copy: Path, program: str, **environment: str) -> subprocess.Popen[str]:
-    own = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     own |= {"PYTHONPATH": str(copy), "XDG_CACHE_HOME": str(copy / "cache")} | environment
     return subprocess.Popen(
         [sys.executable, "-c", program],
