@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import queueing_ucrl as qu
 
-SLACK = 1e-9  # ties are equal up to 1e-11 of the rewards, and two policies that tie may differ in g by a little more
+SLACK = 1e-9  # ties are equal up to 1e-11 of g, and two policies that tie may differ in g by a little more
 
 
 def assert_place_is_worth_what_the_theorem_says(solution, model):
