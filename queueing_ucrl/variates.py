@@ -279,7 +279,7 @@ class Uniforms:
 def _draw(rng: np.random.Generator, fill: Callable[..., int], *parameters: npt.ArrayLike) -> FloatArray:
     """Draw as many raw numbers as it takes, and leave the generator as if no more had been drawn."""
     arrays = np.broadcast_arrays(*(np.asarray(p, dtype=np.float64) for p in parameters))
-    flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
+    flat = [np.array(array).reshape(-1) for array in arrays]
     out = np.empty(flat[0].size)
     count = 4 * len(flat) * out.size + 16
     state = rng.bit_generator.state
