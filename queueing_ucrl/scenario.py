@@ -30,6 +30,8 @@ from queueing_ucrl.units import Units
 
 LARGEST_FILE = 1_000_000  # bytes
 DEEPEST = 40  # tables in tables; a scenario needs four
+MOST_CLASSES = 1000  # a run keeps 64 kB of random numbers for each
+MOST_CONTROLLERS = 200
 SHOWN_MISTAKES = 20
 MOST_MISTAKES = 1000  # after so many no more are looked for
 LONGEST_MESSAGE = 600  # characters
@@ -180,8 +182,8 @@ def _listed(value: Any) -> Any:
 class _File(_Section):
     title: Title = ""
     queue: _Queue
-    classes: Annotated[list[_Class], Field(alias="class", min_length=1)]
-    controller: Annotated[list[_Controller], BeforeValidator(_listed)] = []
+    classes: Annotated[list[_Class], Field(alias="class", min_length=1, max_length=MOST_CLASSES)]
+    controller: Annotated[list[_Controller], BeforeValidator(_listed), Field(max_length=MOST_CONTROLLERS)] = []
     run: _Run = _Run()
     sweep: dict[str, Any] = {}
     units: _Units = _Units()
@@ -385,6 +387,8 @@ def _remedy(error: Any) -> str:
         return _unknown(place)
     if kind == "float_type" and type(error["input"]) is int:
         return "is too large for a number"
+    if kind == "too_long" and place[-1:] in (("class",), ("controller",)):
+        return f"must be at most {context['max_length']} tables"
     if place and place[-1] == "class":
         return "must be tables, each with the heading [[class]], at least one"
     if len(place) > 1 and place[-2] == "points":

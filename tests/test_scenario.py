@@ -188,6 +188,19 @@ def test_a_file_that_is_no_scenario_is_told_as_such(told, content, lines):
     assert all(line in message for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ("".join(CLASS.replace('"a"', f'"{k}"') for k in range(1001)), "must be at most 1000 tables"),
+        (CLASS + 201 * '[[controller]]\nname = "oracle"\n', "must be at most 200 tables"),
+    ],
+)
+def test_there_are_not_more_classes_or_controllers_than_anybody_can_use(told, tables, message):
+    (line,) = told(QUEUE + tables)
+    assert line.endswith(message)
+    assert len(line) < 200
+
+
 def test_single_brackets_around_class_are_explained(told):
     (line,) = told(GOOD.replace("[[class]]", "[class]"))
     assert line.startswith("x.toml:5: class = {")
