@@ -35,10 +35,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def options_for(name: Any) -> Any:
-    return qu.make_controller(name) if isinstance(name, str) and name != "ucrl-ac-exact" else name
-
-
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=str)
 @pytest.mark.parametrize("rows", [3, 4096])
 def test_a_study_has_the_episodes_and_accounts_of_single_runs(
@@ -47,8 +43,6 @@ def test_a_study_has_the_episodes_and_accounts_of_single_runs(
     """To the last bit, the pseudo account too, of which a study keeps only the sum."""
     monkeypatch.setattr(episode_log, "ROWS", rows)
     queue = paper_queue()
-    if controller == "ucrl-ac-exact":
-        controller = qu.make_controller("ucrl-ac-exact", {})
     settings: dict[str, Any] = {"horizon": 400.0, "seed": 3, "solver_latency": 0.0}
     study = qu.replicate(queue, [controller], replications=2, jobs=1, **settings)
     table = study.episodes()
@@ -107,14 +101,13 @@ def test_frequent_reviews_do_not_fill_the_memory(tmp_path: Path, monkeypatch: py
         append(self, row)
         most = max(most, len(self._rows))
 
-    kept: list[Any] = []
     monkeypatch.setattr(EpisodeWriter, "append", counted)
     monkeypatch.setattr(episode_log, "ROWS", 500)
     writer = EpisodeWriter(tmp_path / "episodes.parquet")
     thompson = qu.make_controller("thompson", {"memory": 4.0})
     run = qu.simulate(paper_queue(), thompson, horizon=5000.0, seed=1, episodes=writer)
     writer.close()
-    kept += [len(run.records.episodes), len(run.records.segments), len(run.solve_records)]
+    kept = [len(run.records.episodes), len(run.records.segments), len(run.solve_records)]
     file = pq.ParquetFile(tmp_path / "episodes.parquet")
     assert run.summary()["episodes"] == file.metadata.num_rows > 2000
     assert kept == [0, 1, 0]
