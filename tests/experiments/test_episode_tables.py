@@ -17,6 +17,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.simulation import episode_log
 from queueing_ucrl.simulation.episode_log import EpisodeWriter, row_groups
+from queueing_ucrl.simulation.event_log import ADMIT, ROW, EventTable
 
 CONTROLLERS = [
     qu.UcrlAc((1.0, 4.0), 10.0), "ucrl-ac-exact", "thompson", "certainty-equivalent", "psrl", "ucrl2", "oracle",
@@ -123,3 +124,21 @@ def test_the_study_table_of_a_folder_is_that_of_memory(tmp_path: Path) -> None:
     assert list(written.columns) == list(frame.columns)
     for name in frame:
         assert all(map(same, frame[name].tolist(), written[name].tolist())), name
+
+
+def test_a_class_may_be_called_as_a_column() -> None:
+    names = ("time", "regret", "time (2)")
+    queue = qu.Queue(1, 4, 1.0, [qu.JobClass(name, 0.7, 3.0 + k) for k, name in enumerate(names)])
+    run = qu.simulate(queue, "admit-all", horizon=50.0, log=True)
+    frame = run.regret("gap", by="class")
+    assert list(frame.columns) == ["time", "time (2)", "regret", "time (2) (2)"]
+    np.testing.assert_array_equal(frame["time"], run.regret("gap")["time"])
+    np.testing.assert_allclose(frame.iloc[:, 1:].sum(axis=1), run.regret("gap")["regret"])
+    assert set(run.events["job_class"].dropna()) <= set(names)
+
+
+def test_a_log_of_more_classes_than_a_short_integer_counts() -> None:
+    queue = qu.Queue(1, 1, 1.0, [qu.JobClass(f"c{i}", 1.0, 1.0) for i in range(40_000)])
+    rows = np.zeros(1, dtype=ROW)
+    rows["job_class"], rows["event"] = 39_999, ADMIT
+    assert EventTable(queue, 0).columns(rows).column("job_class").to_pylist() == ["c39999"]
