@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +78,8 @@ class RegretCurve:
             table = self.wrongly_admitted + self.wrongly_rejected
             names = ["time"]
             for name in class_names:  # a class may be called "time"
-                names.append(next(n for n in (name, *(f"{name} ({k})" for k in range(2, 9**9))) if n not in names))
+                numbered = (name if k == 1 else f"{name} ({k})" for k in count(1))
+                names.append(next(candidate for candidate in numbered if candidate not in names))
             return pd.DataFrame(dict(zip(names, [self.times, *table.T], strict=True)))
         if by == "cause":
             return pd.DataFrame({"time": self.times, **{cause: getattr(self, cause).sum(axis=1) for cause in CAUSES}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,9 @@ def test_a_class_may_be_called_as_a_column() -> None:
 
 
 def test_a_log_of_more_classes_than_a_short_integer_counts() -> None:
-    queue = qu.Queue(1, 1, 1.0, [qu.JobClass(f"c{i}", 1.0, 1.0) for i in range(40_000)])
+    classes = [qu.JobClass(f"c{i}", 1.0, 1.0) for i in range(40_000)]
+    names, rewards = tuple(c.name for c in classes), np.ones((1, len(classes)))
+    queue: Any = SimpleNamespace(classes=classes, class_names=names, rewards=rewards)
     rows = np.zeros(1, dtype=ROW)
     rows["job_class"], rows["event"] = 39_999, ADMIT
     assert EventTable(queue, 0).columns(rows).column("job_class").to_pylist() == ["c39999"]
