@@ -15,15 +15,19 @@ from math import prod
 from typing import Any
 
 LARGEST_SWEEP = 10_000
+DEEPEST = 8  # keys within keys; class.gold.holding_cost.rate has four
 
 Place = tuple[int | str, ...]
 
 
-def _listed_values(table: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and their lists, whether the file wrote `a.b = []` or `"a.b" = []`."""
+def _listed_values(table: dict[str, Any], before: str = "", depth: int = 1) -> Iterator[tuple[str, Any]]:
+    """Dotted keys and their lists, whether the file wrote `a.b = []` or `"a.b" = []`; others are too deep."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _listed_values(value, f"{before}{key}.")
+            if depth == DEEPEST:
+                yield f"{before}{key} ...", None
+            else:
+                yield from _listed_values(value, f"{before}{key}.", depth + 1)
         else:
             yield f"{before}{key}", value
 

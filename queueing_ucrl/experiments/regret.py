@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,7 +122,8 @@ class RegretCurve:
         if by == "class":
             names = ["time"]
             for name in class_names:  # a class may be called "time"
-                names.append(next(n for n in (name, *(f"{name} ({k})" for k in range(2, 9**9))) if n not in names))
+                numbered = (name if k == 1 else f"{name} ({k})" for k in count(1))
+                names.append(next(candidate for candidate in numbered if candidate not in names))
             return pd.DataFrame(dict(zip(names, [self.times, *self.gap_by_class.T], strict=True)))
         if by == "cause":
             self._needs_an_optimum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.simulation import episode_log
 from queueing_ucrl.simulation.episode_log import EpisodeWriter, row_groups
+from queueing_ucrl.simulation.event_log import ADMIT, ROW, EventTable
 
 CONTROLLERS = [
     qu.UcrlAc((1.0, 4.0), 10.0), "ucrl-ac-exact", "thompson", "certainty-equivalent", "psrl", "ucrl2", "oracle",
@@ -35,10 +37,6 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def options_for(name: Any) -> Any:
-    return qu.make_controller(name) if isinstance(name, str) and name != "ucrl-ac-exact" else name
-
-
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=str)
 @pytest.mark.parametrize("rows", [3, 4096])
 def test_a_study_has_the_episodes_and_accounts_of_single_runs(
@@ -47,8 +45,6 @@ def test_a_study_has_the_episodes_and_accounts_of_single_runs(
     """To the last bit, the pseudo account too, of which a study keeps only the sum."""
     monkeypatch.setattr(episode_log, "ROWS", rows)
     queue = paper_queue()
-    if controller == "ucrl-ac-exact":
-        controller = qu.make_controller("ucrl-ac-exact", {})
     settings: dict[str, Any] = {"horizon": 400.0, "seed": 3, "solver_latency": 0.0}
     study = qu.replicate(queue, [controller], replications=2, jobs=1, **settings)
     table = study.episodes()
@@ -107,14 +103,13 @@ def test_frequent_reviews_do_not_fill_the_memory(tmp_path: Path, monkeypatch: py
         append(self, row)
         most = max(most, len(self._rows))
 
-    kept: list[Any] = []
     monkeypatch.setattr(EpisodeWriter, "append", counted)
     monkeypatch.setattr(episode_log, "ROWS", 500)
     writer = EpisodeWriter(tmp_path / "episodes.parquet")
     thompson = qu.make_controller("thompson", {"memory": 4.0})
     run = qu.simulate(paper_queue(), thompson, horizon=5000.0, seed=1, episodes=writer)
     writer.close()
-    kept += [len(run.records.episodes), len(run.records.segments), len(run.solve_records)]
+    kept = [len(run.records.episodes), len(run.records.segments), len(run.solve_records)]
     file = pq.ParquetFile(tmp_path / "episodes.parquet")
     assert run.summary()["episodes"] == file.metadata.num_rows > 2000
     assert kept == [0, 1, 0]
@@ -130,3 +125,23 @@ def test_the_study_table_of_a_folder_is_that_of_memory(tmp_path: Path) -> None:
     assert list(written.columns) == list(frame.columns)
     for name in frame:
         assert all(map(same, frame[name].tolist(), written[name].tolist())), name
+
+
+def test_a_class_may_be_called_as_a_column() -> None:
+    names = ("time", "regret", "time (2)")
+    queue = qu.Queue(1, 4, 1.0, [qu.JobClass(name, 0.7, 3.0 + k) for k, name in enumerate(names)])
+    run = qu.simulate(queue, "admit-all", horizon=50.0, log=True)
+    frame = run.regret("gap", by="class")
+    assert list(frame.columns) == ["time", "time (2)", "regret", "time (2) (2)"]
+    np.testing.assert_array_equal(frame["time"], run.regret("gap")["time"])
+    np.testing.assert_allclose(frame.iloc[:, 1:].sum(axis=1), run.regret("gap")["regret"])
+    assert set(run.events["job_class"].dropna()) <= set(names)
+
+
+def test_a_log_of_more_classes_than_a_short_integer_counts() -> None:
+    classes = [qu.JobClass(f"c{i}", 1.0, 1.0) for i in range(40_000)]
+    names, rewards = tuple(c.name for c in classes), np.ones((1, len(classes)))
+    queue: Any = SimpleNamespace(classes=classes, class_names=names, rewards=rewards)
+    rows = np.zeros(1, dtype=ROW)
+    rows["job_class"], rows["event"] = 39_999, ADMIT
+    assert EventTable(queue, 0).columns(rows).column("job_class").to_pylist() == ["c39999"]
