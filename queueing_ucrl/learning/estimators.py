@@ -405,9 +405,10 @@ class ClasswiseLimits(_Untruncated):
     one that is valid at random exposures.
 
     confidence None: the service rate is not known, nor is 1 / mu, the unit of delta. What was seen up to the first
-    review with enough departures gives it, u = B / D (of mean 1 / mu if that review comes with the second departure),
-    and is not counted otherwise: from there on exposures are fixed in advance, u is a number like any other, and the
-    limits are as valid as with a unit that was known.
+    review with enough departures gives it, u = B / D (of mean 1 / mu if that review comes with the second departure).
+    The limits of that review promise nothing, being of counts that stopped by themselves; then counting starts anew:
+    from there on exposures are fixed in advance, u is a number like any other, and the limits are as valid as with a
+    unit that was known.
     """
 
     def __init__(self, classes: int, confidence: Confidence | None, interval: Interval = "exact") -> None:
@@ -422,12 +423,16 @@ class ClasswiseLimits(_Untruncated):
 
     def update(self, tally: Tally, length: float) -> UpperLimits | None:
         seen = self.memory.add(tally)
-        if self.confidence is None:
-            if seen.departures >= ENOUGH and seen.busy_time > 0.0:
-                self.confidence = Confidence(seen.busy_time / seen.departures)
-                self.memory = Everything(self.classes, since=tally.now)
+        if self.confidence is not None:
+            return self._limits(seen, self.confidence)
+        if seen.departures < ENOUGH or not seen.busy_time > 0.0:
             return None
-        delta, unit = self.confidence(seen.time), self.confidence.unit
+        self.confidence = Confidence(seen.busy_time / seen.departures)
+        self.memory = Everything(self.classes, since=tally.now)
+        return self._limits(seen, self.confidence)
+
+    def _limits(self, seen: Evidence, confidence: Confidence) -> UpperLimits:
+        delta, unit = confidence(seen.time), confidence.unit
         share = delta / (self.classes + self.learn_service_rate)
         if self.interval == "exact":
             limits = upper_limits(seen.arrivals, seen.time, share)

@@ -62,7 +62,7 @@ class UcrlAcClasswise(RateLearner):
     All classes at their limits is the best plausible model, in every state the same: its best policy is trunk
     reservation. interval as for ucrl-ac-exact; delta is shared evenly by the classes. service_rate "unknown": the upper
     limit of mu too, from departures over busy time, since the optimal gain grows with mu. It reviews first when two
-    jobs have left, takes the unit of delta from that, and begins to count.
+    jobs have left, takes the unit of delta from that, and begins to count anew.
     """
 
     name: ClassVar[str] = "ucrl-ac-classwise"

@@ -118,6 +118,8 @@ class DirectLearner(RateLearner):
     def __post_init__(self) -> None:
         check_choice("service_rate", self.service_rate, "known", "unknown")
         check_positive("memory", self.memory)
+        if self.memory is not None and not self.memory / REVIEWS_A_MEMORY > 0:
+            raise ValueError(f"memory must be a positive number, got {self.memory}")
         check_choice("forgetting", self.forgetting, "window", "discount")
         super().__post_init__()
         if self.memory is not None and self.forgetting == "window":

@@ -13,7 +13,7 @@ from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
 from queueing_ucrl.solvers.service import SolverService
 
-IDLE_REVIEWS = 100_000  # in a row: reviews at which nobody came or left since the last
+IDLE_REVIEWS = 20_000  # in a row: reviews at which nobody came or left since the last
 
 
 def controller_name(controller: Any) -> str:

@@ -294,7 +294,8 @@ def test_limits_with_a_unit_from_the_data_cover_as_promised(interval: Interval) 
     for _ in range(count):
         estimator = ClasswiseLimits(2, None, interval)
         first = float(random.gamma(2.0, 1.0 / (2 * mu)))
-        assert estimator.update(tally(first, first, random.poisson(rates * first), 2, 2 * first), first) is None
+        assert estimator.update(tally(0.5 * first, 0.5 * first, [0, 0], 1, first), first) is None
+        estimator.update(tally(first, 0.5 * first, random.poisson(rates * first), 1, first), first)
         assert estimator.confidence == Confidence(first)
         now = first
         for k in range(6):
