@@ -4,11 +4,15 @@
 
 Every arrival is seen, admitted or not: the rates are learned whatever the policy does. The estimator's effect is kept
 apart from the schedule's: each of the optimistic and direct controllers is run with the paper's doubling and with the
-grid of ratio 1.1. Regrets are gap regrets on common random numbers.
+grid of ratio 1.1. Regrets are gap regrets on common random numbers; intervals are Student's, 95 %.
+
+The paper's queues get all of the trajectories; the random queues a 25th of them, to 10^5 at most; controllers that do
+not know the service rate a tenth, on the paper's queues; rates near a flip of the best policy a fifth.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +23,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import queueing_ucrl as qu
-from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.reproduce import Finding, Work, as_script, markdown_table
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -41,6 +45,13 @@ COLOURS = dict(zip((OURS, *NEWCOMERS), (
 DASHED = {"ucrl-ac-exact", "ucrl-ac-classwise", "thompson, doubling", "certainty-equivalent, doubling"}
 RANDOM_QUEUES = 60
 QUEUE_SEED = 2024
+RANDOM_HORIZON = 1e5  # at most
+UNKNOWN = {
+    name: (name, {"service_rate": "unknown"}) for name in ("certainty-equivalent", "thompson", "ucrl-ac-classwise")
+}
+FLIP = 1.06876  # the rate of gold at which the best policy of the paper's first queue changes: basic below 10 or 9
+DISTANCES = (0.0, 1e-4, 1e-3, 3e-3, 1e-2, 2e-2)
+NEAR_FLIP = ("certainty-equivalent", "thompson", "ucrl-ac-classwise")
 RATE = 2.0  # jobs per unit of time in every random queue, so that a horizon means as many arrivals as in the paper's
 
 
@@ -86,9 +97,18 @@ def ucrl_ac(queue: qu.Queue) -> ControllerChoice:
     return ControllerChoice(OURS, options, qu.make_controller(OURS, options))
 
 
-def newcomers() -> list[ControllerChoice]:
+def chosen(table: dict[str, tuple[str, dict[str, Any]]]) -> list[ControllerChoice]:
     return [ControllerChoice(label, {"name": name, **options}, qu.make_controller(name, options))
-            for label, (name, options) in NEWCOMERS.items()]  # fmt: skip
+            for label, (name, options) in table.items()]  # fmt: skip
+
+
+def newcomers() -> list[ControllerChoice]:
+    return chosen(NEWCOMERS)
+
+
+def part(work: Work, share: int) -> Work:
+    """The same work with so many times fewer trajectories, two at least."""
+    return replace(work, replications=max(2, work.replications // share))
 
 
 def paper_study(work: Work) -> Study:
@@ -99,11 +119,11 @@ def paper_study(work: Work) -> Study:
 
 
 def random_study(work: Work) -> Study:
-    """The 60 random queues, with a tenth of the trajectories."""
+    """The 60 random queues, with a 25th of the trajectories, to RANDOM_HORIZON at most."""
     points = tuple(
         Scenario(
-            "Random queues", queue, Path("random"), (ucrl_ac(queue), *newcomers()), work.horizon,
-            max(2, work.replications // 10), work.seed, grid_points=201,
+            "Random queues", queue, Path("random"), (ucrl_ac(queue), *newcomers()),
+            min(work.horizon, RANDOM_HORIZON), part(work, 25).replications, work.seed, grid_points=201,
             values={"queue": k, "m": len(queue.classes), "c": queue.servers, "S": queue.capacity,
                     "load": round(queue.load, 3)},
         )
@@ -112,11 +132,40 @@ def random_study(work: Work) -> Study:
     return work.study("beyond-random", replace(points[0], values={}, points=points))
 
 
+def unknown_study(work: Work) -> Study:
+    """Controllers that do not know the service rate on the paper's queues, beside UCRL-AC, which does."""
+    return part(work, 10).study(
+        "beyond-unknown", part(work, 10).scenarios(lambda one: [*one.controllers, *chosen(UNKNOWN)])
+    )
+
+
+def near_flip_study(work: Work) -> Study:
+    """The paper's first queue with gold at a distance below the rate at which the best policy changes."""
+    first = work.scenarios(lambda one: one.controllers).points[0]
+    gold, basic = first.queue.classes
+    controllers = tuple(chosen({name: (name, {}) for name in NEAR_FLIP}))
+    points = tuple(
+        replace(
+            first, queue=first.queue.with_arrival_rates([FLIP - d, basic.arrival_rate]), values={"distance": d},
+            replications=part(work, 5).replications, controllers=controllers,
+        )
+        for d in DISTANCES
+    )  # fmt: skip
+    return work.study(
+        "beyond-near-flip", replace(points[0], title=f"{gold.name} near {FLIP}", values={}, points=points)
+    )
+
+
+def half_interval(samples: np.ndarray) -> float:
+    """Half of Student's 95 % interval of the mean."""
+    _mean, low, high = interval(samples[:, None])
+    return float(0.5 * (high[0] - low[0]))
+
+
 def ratio(theirs: np.ndarray, ours: np.ndarray) -> tuple[float, float]:
-    """mean(theirs) / mean(ours) over paired samples, and half of its 95 % interval (delta method)."""
+    """mean(theirs) / mean(ours) over paired samples, and half of its 95 % interval (delta method, Student's t)."""
     value = theirs.mean() / ours.mean()
-    spread = (theirs - value * ours).std(ddof=1) / (np.sqrt(len(ours)) * ours.mean())
-    return float(value), float(1.96 * spread)
+    return float(value), half_interval(theirs - value * ours) / float(ours.mean())
 
 
 def decades(times: np.ndarray) -> list[int]:
@@ -137,7 +186,7 @@ def against_ours(study: Study) -> pd.DataFrame:
             theirs, ours = study.samples(k, "gap")[:, t], study.samples(base, "gap")[:, t]
             value, half = ratio(theirs, ours) if ours.mean() > 0 else (np.nan, np.nan)
             difference = theirs - ours
-            error = 1.96 * difference.std(ddof=1) / np.sqrt(len(difference))
+            error = half_interval(difference)
             rows.append({
                 **cell.values, "controller": cell.name, "time": float(times[t]), "replications": len(theirs),
                 "regret": float(theirs.mean()), "ucrl_ac_regret": float(ours.mean()), "ratio": value,
@@ -151,18 +200,18 @@ def percent(value: float, half: float | None = None) -> str:
     return f"{100 * value:.2f}" + ("" if half is None else f" ±{100 * half:.2f}")
 
 
-def paper_text(frame: pd.DataFrame) -> str:
+def paper_text(frame: pd.DataFrame, names: Iterable[str] = tuple(NEWCOMERS)) -> str:
     last = frame[frame["time"] == frame["time"].max()]
     queues = last[["capacity", "service_rate"]].drop_duplicates().to_records(index=False)
-    rows = []
-    for name in NEWCOMERS:
+    rows, names = [], list(names)
+    for name in names:
         entries = []
         for capacity, rate in queues:
-            chosen = (last["capacity"] == capacity) & (last["service_rate"] == rate) & (last["controller"] == name)
-            row = last[chosen].iloc[0]
+            own = (last["capacity"] == capacity) & (last["service_rate"] == rate) & (last["controller"] == name)
+            row = last[own].iloc[0]
             entries.append(percent(row["ratio"], row["ratio_half_interval"]))
         rows.append((name, *entries))
-    ours = last[last["controller"] == next(iter(NEWCOMERS))]["ucrl_ac_regret"]
+    ours = last[last["controller"] == names[0]]["ucrl_ac_regret"]
     rows.append(("UCRL-AC itself (gap regret)", *(f"{value:,.0f}" for value in ours)))
     return markdown_table(("% of UCRL-AC's", *(f"S {c}, µ {r}" for c, r in queues)), rows)
 
@@ -174,30 +223,43 @@ def random_text(frame: pd.DataFrame) -> str:
             ratios = group["ratio"].dropna()
             rows.append((
                 name, f"{time:,.0f}", percent(ratios.median()), percent(ratios.quantile(0.9)), percent(ratios.max()),
-                int((group["ratio"] > 1).sum()), int(group["loses"].sum()),
+                int((group["difference"] > 0).sum()), int(group["loses"].sum()),
             ))  # fmt: skip
     headings = ("% of UCRL-AC's", "time", "median", "90th percentile", "worst", "above", "above for sure")
     return markdown_table(headings, rows)
 
 
 def losses_text(frame: pd.DataFrame) -> str:
-    lost = frame[(frame["ratio"] > 1) | (frame["ratio"].isna() & (frame["difference"] > 0))]
+    lost = frame[(frame["difference"] > 0) & (frame["time"] == frame["time"].max())]
     rows = [
-        (row["controller"], row["queue"], row["m"], row["c"], row["S"], row["load"], f"{row['time']:,.0f}",
-         f"{row['regret']:,.1f}", f"{row['ucrl_ac_regret']:,.1f}", "yes" if row["loses"] else "within noise")
+        (row["controller"], row["queue"], row["m"], row["c"], row["S"], row["load"], f"{row['regret']:,.1f}",
+         f"{row['ucrl_ac_regret']:,.1f}", f"{row['difference']:+,.1f} ±{row['difference_half_interval']:,.1f}",
+         "yes" if row["loses"] else "within noise")
         for row in lost.to_dict("records")
     ]  # fmt: skip
-    headings = ("controller", "queue", "m", "c", "S", "load", "time", "regret", "UCRL-AC's", "for sure")
+    headings = ("controller", "queue", "m", "c", "S", "load", "regret", "UCRL-AC's", "difference", "for sure")
     return markdown_table(headings, rows) if rows else "None."
+
+
+def near_flip_text(study: Study) -> str:
+    """Gap regrets at the decades: mean and interval, and the largest at the end."""
+    rows = []
+    times = study.results[0][0].times
+    for k, cell in enumerate(study.cells):
+        samples = study.samples(k, "gap")
+        entries = [f"{samples[:, t].mean():,.0f} ±{half_interval(samples[:, t]):,.0f}" for t in decades(times)]
+        rows.append((cell.name, f"{cell.values['distance']:g}", *entries, f"{samples[:, -1].max():,.0f}"))
+    headings = ("gap regret", "distance", *(f"{times[t]:,.0f}" for t in decades(times)), "largest")
+    return markdown_table(headings, rows)
 
 
 def draw_regrets(axes: Axes, study: Study, point: int) -> None:
     for k, cell in enumerate(study.cells):
         if cell.point == point:
-            mean = study.samples(k, "gap").mean(axis=0)
-            style = "--" if cell.name in DASHED else "-"
-            axes.plot(study.results[k][0].times, np.maximum(mean, 1e-3), style, color=COLOURS[cell.name],
-                      linewidth=1.6, label=cell.name)  # fmt: skip
+            mean, low, high = (np.maximum(x, 1e-3) for x in interval(study.samples(k, "gap")))
+            style, times = "--" if cell.name in DASHED else "-", study.results[k][0].times
+            axes.fill_between(times, low, high, color=COLOURS[cell.name], alpha=0.2, linewidth=0)
+            axes.plot(times, mean, style, color=COLOURS[cell.name], linewidth=1.6, label=cell.name)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(bottom=1.0)
@@ -217,7 +279,7 @@ def draw_paper(study: Study, work: Work) -> Figure:
         axes.set_ylabel("gap regret")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    figure.suptitle(f"Mean gap regret, {work.amount}", fontsize=11)
+    figure.suptitle(f"Gap regret, mean and 95 % interval, {work.amount}", fontsize=11)
     return figure
 
 
@@ -242,16 +304,21 @@ def draw_random(frame: pd.DataFrame) -> Figure:
 
 
 def main(work: Work) -> Finding:
-    """Both studies, their tables and figures."""
-    paper, others = paper_study(work), random_study(work)
-    on_paper, on_random = against_ours(paper), against_ours(others)
+    """The studies, their tables and figures."""
+    paper, others, unknown, flips = paper_study(work), random_study(work), unknown_study(work), near_flip_study(work)
+    on_paper, on_random, on_unknown = against_ours(paper), against_ours(others), against_ours(unknown)
+    end = others.cells[0].horizon
     text = (
         f"## Beyond the paper: gap regret as a part of UCRL-AC's\n\n{work.amount}; paired, ± half of the 95 % interval."
         f"\n\n### The paper's six queues at time {work.horizon:,.0f}\n\n{paper_text(on_paper)}"
-        f"\n\n### {RANDOM_QUEUES} random queues, {others.cells[0].replications} trajectories each\n\n"
-        f"{random_text(on_random)}\n\n### Cases where a newcomer's mean is above UCRL-AC's\n\n{losses_text(on_random)}"
+        f"\n\n### {RANDOM_QUEUES} random queues, {others.cells[0].replications} trajectories each to {end:,.0f}\n\n"
+        f"{random_text(on_random)}\n\n### Cases where a newcomer's mean is above UCRL-AC's at {end:,.0f}\n\n"
+        f"{losses_text(on_random)}\n\n### Service rate unknown, {unknown.cells[0].replications} trajectories\n\n"
+        f"{paper_text(on_unknown, UNKNOWN)}\n\n### Gold at a distance below its flip at {FLIP}, S = 20, µ = 0.3, "
+        f"{flips.cells[0].replications} trajectories\n\n{near_flip_text(flips)}"
     )
-    frame = pd.concat([on_paper.assign(study="paper"), on_random.assign(study="random")], ignore_index=True)
+    frames = {"paper": on_paper, "random": on_random, "unknown": on_unknown}
+    frame = pd.concat([one.assign(study=name) for name, one in frames.items()], ignore_index=True)
     figures = {"beyond-paper.png": draw_paper(paper, work), "beyond-random.png": draw_random(on_random)}
     return work.publish("beyond", frame, text, figures)
 

@@ -247,7 +247,7 @@ def solve(
             _end(f"--method {shortened(method)}: must be one of {', '.join(METHODS)}", 2)
         if not 0 < epsilon < math.inf:
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
-        if sys.stderr.isatty() and not is_compiled():
+        if sys.stderr.isatty() and not is_compiled("solvers"):
             typer.echo(NOTICE, err=True)
         loaded = load_scenario(scenario)
         warm_up(method)

@@ -26,9 +26,7 @@ class Thompson(DirectLearner):
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[GammaPosterior]:
         memory = self.new_memory(knowledge.class_count)
         estimator = Posterior(memory, learn_service_rate=not self.knows_service_rate)
-        return LearningSession(
-            knowledge, estimator, PosteriorDraw(knowledge, chance), self.clock(knowledge), self.solver
-        )
+        return self.session(knowledge, estimator, PosteriorDraw(knowledge, chance))
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,4 @@ class CertaintyEquivalent(DirectLearner):
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[PointEstimate]:
         memory = self.new_memory(knowledge.class_count)
         estimator = PlainEstimate(memory, learn_service_rate=not self.knows_service_rate)
-        return LearningSession(
-            knowledge, estimator, CertaintyEquivalence(knowledge), self.clock(knowledge), self.solver
-        )
+        return self.session(knowledge, estimator, CertaintyEquivalence(knowledge))

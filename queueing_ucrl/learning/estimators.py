@@ -2,7 +2,10 @@ r"""What is believed about the rates: parts that any learning controller can be 
 
 Every arrival is seen, admitted or not, so N_i, the arrivals of class i up to time t, is Poisson of mean lambda_i t
 whatever the policy did. Departures D over busy-server time B tell the service rate: D is a Poisson process of rate mu
-in the clock B. Three layers:
+in the clock B. D / B will not do as an estimate while D = 1: near 0 the busy time up to the first departure has the
+density mu, so that E[1 / B] is infinite. Up to the second it is Gamma(2, mu), and E[(D - 1) / B] = E[1 / B] = mu. So mu
+is told from ENOUGH = 2 departures on, and by (D - 1) / B: its mean is mu whenever the count stops at a departure; at
+other times it is low by 1 / D of itself or less, within its standard error of 1 / sqrt(D). Three layers:
 
 - intervals for the rate of a Poisson process, as functions of a count and an exposure;
 - memories, which add up what was seen: all of it, a sliding window, or with exponential discounting;
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -30,6 +33,7 @@ Interval = Literal["exact", "anytime"]
 ShareSet = Literal["paper", "weissman"]
 
 PRIOR_SHAPE = 0.5  # of Gamma laws: Jeffreys' prior for a Poisson rate
+ENOUGH = 2  # departures from which the service rate is told
 
 
 # --- intervals -------------------------------------------------------------------------------------------------------
@@ -151,9 +155,10 @@ class Memory(Protocol):
 
 
 class Everything:
-    """Nothing is forgotten."""
+    """Nothing is forgotten that was seen since a time."""
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, since: float = 0.0) -> None:
+        self.since = since
         self.arrivals = np.zeros(classes, dtype=np.int64)
         self.departures = 0
         self.busy_time = 0.0
@@ -162,7 +167,8 @@ class Everything:
         self.arrivals += tally.arrivals
         self.departures += tally.departures
         self.busy_time += tally.busy_time
-        return Evidence(self.arrivals.astype(np.float64), tally.now, float(self.departures), self.busy_time)
+        time = tally.now - self.since
+        return Evidence(self.arrivals.astype(np.float64), time, float(self.departures), self.busy_time)
 
 
 class Window:
@@ -217,7 +223,7 @@ class UpperLimits:
     estimates: FloatArray
     limits: FloatArray
     delta: float  # the chance that any of the limits is exceeded
-    service_rate: tuple[float, float] | None = None  # estimate and limit; infinite before a server was busy
+    service_rate: tuple[float, float] | None = None  # estimate (nan before a departure) and limit
 
     def contains(self, arrival_rates: FloatArray) -> bool:
         """Whether these arrival rates are plausible (the service rate is not asked about)."""
@@ -238,7 +244,7 @@ class GammaPosterior:
 
     shapes: FloatArray
     time: float
-    service: tuple[float, float] | None = None  # shape and rate; nothing was served yet: shape 1/2
+    service: tuple[float, float] | None = None  # shape and rate; before enough departures: shape 1/2
 
     def contains(self, arrival_rates: FloatArray) -> None:
         """A law excludes nothing."""
@@ -253,7 +259,7 @@ class GammaPosterior:
 
 @dataclass(frozen=True)
 class PointEstimate:
-    """lambda_i = N_i / t, and mu = D / B where it is not known (nan before a departure)."""
+    """lambda_i = N_i / t, and mu = (D - 1) / B where it is not known (nan before enough departures)."""
 
     arrival_rates: FloatArray
     service_rate: float | None = None
@@ -278,8 +284,8 @@ class Estimator(Protocol[B_co]):
         """The belief before anything was seen; None where it would not do to plan with."""
         ...
 
-    def update(self, tally: Tally, length: float) -> B_co:
-        """The belief after a stretch that was to last `length`."""
+    def update(self, tally: Tally, length: float) -> B_co | None:
+        """The belief after a stretch that was to last `length`; None where there is none yet."""
         ...
 
     def truncation(self, length: float) -> float:
@@ -374,7 +380,8 @@ class PooledInterval(_Untruncated):
             rate_radius=radius,
             rate_interval=(low, high),
             shares=seen.arrivals / max(count, 1.0),
-            share_radius=self.share_radius(int(count), self.classes, delta),
+            # before the first arrival there is no estimate to be near to: all mixes, that of a single class among them
+            share_radius=self.share_radius(int(count), self.classes, delta) if count > 0.0 else 2.0,
             delta=delta,
         )
 
@@ -384,24 +391,37 @@ class ClasswiseLimits(_Untruncated):
 
     The busy time of the servers is random and depends on the departures, so the service rate's limit is always the
     one that is valid at random exposures.
+
+    confidence None: the service rate is not known, nor is 1 / mu, the unit of delta. What was seen up to the first
+    review with enough departures gives it, u = B / D (of mean 1 / mu if that review comes with the second departure).
+    The limits of that review promise nothing, being of counts that stopped by themselves; then counting starts anew:
+    from there on exposures are fixed in advance, u is a number like any other, and the limits are as valid as with a
+    unit that was known.
     """
 
-    def __init__(
-        self, classes: int, confidence: Confidence, interval: Interval = "exact", *, learn_service_rate: bool = False
-    ) -> None:
+    def __init__(self, classes: int, confidence: Confidence | None, interval: Interval = "exact") -> None:
         self.memory = Everything(classes)
+        self.classes = classes
         self.confidence = confidence
         self.interval = interval
-        self.learn_service_rate = learn_service_rate
-        self.parts = classes + learn_service_rate
+        self.learn_service_rate = confidence is None
 
     def prior(self) -> None:
         return None
 
-    def update(self, tally: Tally, length: float) -> UpperLimits:
+    def update(self, tally: Tally, length: float) -> UpperLimits | None:
         seen = self.memory.add(tally)
-        delta = self.confidence(seen.time)
-        share, unit = delta / self.parts, self.confidence.unit
+        if self.confidence is not None:
+            return self._limits(seen, self.confidence)
+        if seen.departures < ENOUGH or not seen.busy_time > 0.0:
+            return None
+        self.confidence = Confidence(seen.busy_time / seen.departures)
+        self.memory = Everything(self.classes, since=tally.now)
+        return self._limits(seen, self.confidence)
+
+    def _limits(self, seen: Evidence, confidence: Confidence) -> UpperLimits:
+        delta, unit = confidence(seen.time), confidence.unit
+        share = delta / (self.classes + self.learn_service_rate)
         if self.interval == "exact":
             limits = upper_limits(seen.arrivals, seen.time, share)
         else:
@@ -413,19 +433,44 @@ class ClasswiseLimits(_Untruncated):
         return UpperLimits(seen.arrivals / seen.time, limits, delta, service)
 
 
+class _Served:
+    """Departures and busy time to tell the service rate from: 0 and 0 before there are enough.
+
+    A memory that has seen nobody leave of late does not make what was known unknown: the last evidence with enough
+    departures is kept; before a memory has held so many, all there were, once those are enough.
+    """
+
+    def __init__(self) -> None:
+        self.departures = self.busy_time = 0.0
+        self.ever = Evidence(np.zeros(0), 0.0, 0.0, 0.0)
+
+    def add(self, seen: Evidence, tally: Tally) -> None:
+        ever = self.ever
+        self.ever = ever = replace(
+            ever, departures=ever.departures + tally.departures, busy_time=ever.busy_time + tally.busy_time
+        )
+        for evidence in (seen, ever) if self.departures == 0.0 else (seen,):
+            if evidence.departures >= ENOUGH and evidence.busy_time > 0.0:
+                self.departures, self.busy_time = evidence.departures, evidence.busy_time
+                break
+
+
 class Posterior(_Untruncated):
     """The posterior of Jeffreys' prior."""
 
     def __init__(self, memory: Memory, *, learn_service_rate: bool = False) -> None:
         self.memory = memory
-        self.learn_service_rate = learn_service_rate
+        self.served = _Served() if learn_service_rate else None
 
     def prior(self) -> None:
         return None
 
     def update(self, tally: Tally, length: float) -> GammaPosterior:
         seen = self.memory.add(tally)
-        service = (seen.departures + PRIOR_SHAPE, seen.busy_time) if self.learn_service_rate else None
+        service = None
+        if self.served is not None:
+            self.served.add(seen, tally)
+            service = (self.served.departures + PRIOR_SHAPE, self.served.busy_time)
         return GammaPosterior(seen.arrivals + PRIOR_SHAPE, seen.time, service)
 
 
@@ -434,7 +479,7 @@ class PlainEstimate(_Untruncated):
 
     def __init__(self, memory: Memory, *, learn_service_rate: bool = False) -> None:
         self.memory = memory
-        self.learn_service_rate = learn_service_rate
+        self.served = _Served() if learn_service_rate else None
 
     def prior(self) -> None:
         return None
@@ -442,6 +487,8 @@ class PlainEstimate(_Untruncated):
     def update(self, tally: Tally, length: float) -> PointEstimate:
         seen = self.memory.add(tally)
         service = None
-        if self.learn_service_rate:
-            service = seen.departures / seen.busy_time if seen.departures > 0.0 else math.nan
+        if self.served is not None:
+            self.served.add(seen, tally)
+            served = self.served
+            service = (served.departures - 1.0) / served.busy_time if served.departures else math.nan
         return PointEstimate(seen.arrivals / seen.time, service)

@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
+from queueing_ucrl.learning.rate_learner import check_choice, check_period, check_positive
+from queueing_ucrl.learning.ucrl_ac import SOLVERS
 from queueing_ucrl.model.drift import PIECES, best_stationary
 from queueing_ucrl.model.patterns import Sinusoid, Steps
 from queueing_ucrl.model.policy import Policy
@@ -32,6 +34,9 @@ class Oracle(Controller):
     name: ClassVar[str] = "oracle"
     knows_truth: ClassVar[bool] = True
     solver: str = "pi-b"
+
+    def __post_init__(self) -> None:
+        check_choice("solver", self.solver, *SOLVERS)
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None
@@ -132,6 +137,9 @@ class BestStationary(Controller):
     knows_truth: ClassVar[bool] = True
     horizon: float | None = None  # needed where the rates do not repeat
 
+    def __post_init__(self) -> None:
+        check_positive("horizon", self.horizon)
+
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         assert knowledge.truth is not None
         if not knowledge.truth.drifts:
@@ -188,11 +196,11 @@ class RandomPolicy(Controller):
     def __post_init__(self) -> None:
         if not 0 <= self.admission_probability <= 1:
             raise ValueError(f"admission_probability must be between 0 and 1, got {self.admission_probability}")
-        if self.period is not None and not 0 < self.period < math.inf:
-            raise ValueError(f"period must be a positive number, got {self.period}")
+        check_positive("period", self.period)
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
         period = 100.0 / knowledge.service_rate if self.period is None else self.period
+        check_period("period", period, knowledge)
         return RandomSession(self.admission_probability, period, knowledge, chance)
 
 

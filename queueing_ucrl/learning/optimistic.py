@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, ShareSet, UpperLimits
 from queueing_ucrl.learning.planning import ConfidenceOptimism, LearningSession, LimitOptimism
 from queueing_ucrl.learning.rate_learner import RateLearner, ServiceRate, check_choice
+from queueing_ucrl.learning.ucrl_ac import checked_rate_bounds
 from queueing_ucrl.model.queue import Queue
 
 
@@ -40,18 +40,13 @@ class UcrlAcExact(RateLearner):
         check_choice("interval", self.interval, "exact", "anytime")
         check_choice("share_set", self.share_set, "paper", "weissman")
         if self.arrival_rate_bounds is not None:
-            bounds = tuple(float(b) for b in self.arrival_rate_bounds)
-            if len(bounds) != 2 or not (0 <= bounds[0] <= bounds[1] < math.inf and bounds[1] > 0):
-                raise ValueError(
-                    f"arrival_rate_bounds must be two numbers 0 <= low <= high with high positive, got {bounds}"
-                )
-            object.__setattr__(self, "arrival_rate_bounds", bounds)
+            object.__setattr__(self, "arrival_rate_bounds", checked_rate_bounds(self.arrival_rate_bounds))
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[ConfidenceSet]:
         estimator = PooledInterval(
             knowledge.class_count, self.confidence(knowledge), self.arrival_rate_bounds, self.interval, self.share_set
         )
-        return LearningSession(knowledge, estimator, ConfidenceOptimism(knowledge), self.clock(knowledge), self.solver)
+        return self.session(knowledge, estimator, ConfidenceOptimism(knowledge))
 
     def cautions(self, queue: Queue) -> list[str]:
         if self.arrival_rate_bounds is None:
@@ -71,7 +66,8 @@ class UcrlAcClasswise(RateLearner):
 
     All classes at their limits is the best plausible model, in every state the same: its best policy is trunk
     reservation. interval as for ucrl-ac-exact; delta is shared evenly by the classes. service_rate "unknown": the upper
-    limit of mu too, from departures over busy time, since the optimal gain grows with mu.
+    limit of mu too, from departures over busy time, since the optimal gain grows with mu. It reviews first when two
+    jobs have left, takes the unit of delta from that, and begins to count anew.
 
     Options:
         interval: exact (Garwood), or anytime (wider: valid at all reviews at once)
@@ -94,9 +90,6 @@ class UcrlAcClasswise(RateLearner):
 
     def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[UpperLimits]:
         estimator = ClasswiseLimits(
-            knowledge.class_count,
-            self.confidence(knowledge),
-            self.interval,
-            learn_service_rate=not self.knows_service_rate,
+            knowledge.class_count, self.confidence(knowledge) if self.knows_service_rate else None, self.interval
         )
-        return LearningSession(knowledge, estimator, LimitOptimism(knowledge), self.clock(knowledge), self.solver)
+        return self.session(knowledge, estimator, LimitOptimism(knowledge))

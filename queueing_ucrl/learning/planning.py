@@ -139,7 +139,7 @@ class LimitOptimism:
         service_rate = None
         if belief.service_rate is not None:
             estimate, service_rate = belief.service_rate
-            if math.isnan(estimate):  # no departure yet: no scale for what a limit from luck alone would say
+            if math.isnan(estimate):  # no departure counted yet: a limit from luck alone
                 return None
         return _decide(self.knowledge, belief, belief.limits, service_rate)
 
@@ -156,7 +156,7 @@ class PosteriorDraw:
         service_rate = None
         if belief.service is not None:
             shape, busy_time = belief.service
-            if shape <= PRIOR_SHAPE:  # no departure yet
+            if shape <= PRIOR_SHAPE:  # too few departures yet
                 return None
             service_rate = float(standard_gamma(self.chance, shape)) / busy_time
         return _decide(self.knowledge, belief, rates, service_rate)
@@ -191,31 +191,37 @@ class LearningSession(Generic[B]):
         clock: Clock,
         solver: str = "pi-b",
         uniformization: float | None = None,
+        departures: int = 0,
     ) -> None:
+        """departures: also review once so many jobs have left, the first of all reviews or not."""
         self.knowledge = knowledge
         self.estimator = estimator
         self.use = use
         self.clock = clock
         self.solver = solver
         self.uniformization = uniformization
+        self.departures = departures  # still to be seen
 
     def first(self) -> Plan:
         return self._plan(self.estimator.prior())
 
     def review(self, tally: Tally) -> Plan:
         belief = self.estimator.update(tally, self.clock.length)
+        self.departures = max(0, self.departures - tally.departures)
         self.clock.advance(tally.now)
         return self._plan(belief)
 
     def _plan(self, belief: B | None) -> Plan:
         decision = None if belief is None else self.use(belief)
         until, truncation = self.clock.end, self.estimator.truncation(self.clock.length)
+        limit = self.departures or None
         if decision is None:
-            return Plan(until, policy=initial_policy(self.knowledge), truncation=truncation, belief=belief)
+            policy = initial_policy(self.knowledge)
+            return Plan(until, policy=policy, departure_limit=limit, truncation=truncation, belief=belief)
         request = SolveRequest(
             decision.model,
             self.solver,
             epsilon=self.knowledge.max_reward / self.clock.length,  # eps_k = R_max / t_k
             uniformization=self.uniformization,
         )
-        return Plan(until, request=request, truncation=truncation, belief=decision.belief)
+        return Plan(until, request=request, departure_limit=limit, truncation=truncation, belief=decision.belief)

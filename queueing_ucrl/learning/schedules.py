@@ -57,7 +57,10 @@ class Periodic:
 
 
 class Clock:
-    """Where one run is on its schedule: in the stretch from `start` to `end`, at whose end it reviews."""
+    """Where one run is on its schedule: in the stretch from `start` to `end`, at whose end it reviews.
+
+    first = inf: the first review is not at a time but at an event, and the schedule starts with it.
+    """
 
     def __init__(self, schedule: Schedule, first: float) -> None:
         self.schedule = schedule
@@ -70,6 +73,10 @@ class Clock:
         return self.end - self.start
 
     def advance(self, now: float) -> None:
-        """On to the stretch that `now` is in: the next one, unless the solver's answer took longer than a stretch."""
+        """On to the stretch that `now` is in: the next one, unless the solver's answer took longer than a stretch.
+
+        A review before its time (a plan's departure limit was reached) starts a new stretch then and there.
+        """
+        self.end = min(self.end, now)
         while self.end <= now:
             self.start, self.end = self.end, self.schedule.after(self.end)

@@ -16,6 +16,17 @@ from queueing_ucrl.learning.schedules import DOUBLING, Clock
 from queueing_ucrl.model.queue import Queue
 
 SOLVERS = ("pi-b", "pi", "vi", "vi-ae", "lp")
+LARGEST_RATE = 1e100  # its square is a number too
+
+
+def checked_rate_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Lambda_min and Lambda_max as an option gives them."""
+    low, high = (float(b) for b in bounds) if len(bounds) == 2 else (math.nan, math.nan)
+    if not (0 <= low <= high <= LARGEST_RATE and high > 0) or 0 < low < 1 / LARGEST_RATE:
+        raise ValueError(
+            f"arrival_rate_bounds must be two numbers 0 <= low <= high with high positive, got {tuple(bounds)}"
+        )
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -41,12 +52,7 @@ class UcrlAc(Controller):
     learn_upper_bound: bool = True
 
     def __post_init__(self) -> None:
-        bounds = tuple(float(b) for b in self.arrival_rate_bounds)
-        if len(bounds) != 2 or not (0 <= bounds[0] <= bounds[1] < math.inf and bounds[1] > 0):
-            raise ValueError(
-                f"arrival_rate_bounds must be two numbers 0 <= low <= high with high positive, got {bounds}"
-            )
-        object.__setattr__(self, "arrival_rate_bounds", bounds)
+        object.__setattr__(self, "arrival_rate_bounds", checked_rate_bounds(self.arrival_rate_bounds))
         if not 0 < self.first_episode < math.inf:
             raise ValueError(f"first_episode must be a positive number, got {self.first_episode}")
         if self.solver not in SOLVERS:

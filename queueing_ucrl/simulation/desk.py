@@ -16,6 +16,7 @@ from queueing_ucrl.simulation.records import Episode, Records
 from queueing_ucrl.solvers.service import SolverService
 
 LONGEST_TITLE = 200  # characters of a controller's name
+IDLE_REVIEWS = 20_000  # in a row: reviews at which nobody came or left since the last
 
 
 def controller_name(controller: Any) -> str:
@@ -69,6 +70,7 @@ class ControlDesk:
         self.policy: Policy | None = None
         self._totals: tuple[IntArray, IntArray, int] | None = None
         self._began = 0.0
+        self._idle = 0
 
     def first(self) -> Plan:
         """The plan at time 0."""
@@ -177,6 +179,12 @@ class ControlDesk:
 
     def review(self, tally: Tally) -> Plan:
         """The session's next plan; a new episode begins."""
+        self._idle = 0 if tally.arrival_count or tally.departures else self._idle + 1
+        if self._idle > IDLE_REVIEWS:
+            raise ValueError(
+                f"controller {self.name}: {IDLE_REVIEWS:,} reviews in a row, the last at time {tally.now:g}, at which "
+                "nobody had come or left since the one before: they follow each other far too closely"
+            )
         self.close_episode(tally)
         self.episode += 1
         self.plan = self._checked(self.session.review(tally), tally.now)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-import queueing_ucrl
-from queueing_ucrl import compiled
+from queueing_ucrl.compiled import has_cache
 
 NOTICE = "compiling numeric code, once (about 10 s)"
 
 
-def is_compiled() -> bool:
-    """Whether machine code of an earlier use is there."""
-    has_cache = getattr(compiled, "has_cache", None)
-    if has_cache is not None:
-        return bool(has_cache())
-    return next(Path(queueing_ucrl.__path__[0]).rglob("*.nbi"), None) is not None
+def is_compiled(module: str = "simulation.kernel") -> bool:
+    """Whether machine code of a module of the package is there from an earlier use."""
+    return has_cache(f"{__name__.split('.')[0]}.{module}")
 
 
 def compile_first(controllers: Iterable[object], tell: Callable[[str], None], engine: str = "auto") -> None:

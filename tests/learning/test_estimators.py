@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import gamma, kstest, poisson, spearmanr
 from synthetic import tally
 
+import queueing_ucrl as qu
 from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.estimators import (
@@ -21,9 +22,11 @@ from queueing_ucrl.learning.estimators import (
     Confidence,
     Discount,
     Everything,
+    Interval,
     PlainEstimate,
     PooledInterval,
     Posterior,
+    ShareSet,
     Window,
     anytime_interval,
     exact_interval,
@@ -31,7 +34,7 @@ from queueing_ucrl.learning.estimators import (
     upper_limit,
     weissman_radius,
 )
-from queueing_ucrl.learning.planning import PosteriorDraw
+from queueing_ucrl.learning.planning import ConfidenceOptimism, PosteriorDraw
 
 counts = st.integers(0, 10**9)
 deltas = st.floats(1e-12, 0.5)
@@ -236,6 +239,28 @@ def test_nothing_arrived_leaves_all_shares_open() -> None:
     assert plausible.contains(np.array([0.1, 0.1, 0.1]))
 
 
+@pytest.mark.parametrize("share_set", ["paper", "weissman"])
+@pytest.mark.parametrize("arrivals", [0, 3])
+def test_the_share_of_a_single_class_is_one_whether_it_came_or_not(share_set: ShareSet, arrivals: int) -> None:
+    queue = qu.Queue(2, 5, 1.0, [qu.JobClass("only", 1.0, 5.0, qu.Linear(0.5))])
+    plausible = PooledInterval(1, Confidence(1.0), None, share_set=share_set).update(tally(2.0, 2.0, [arrivals]), 2.0)
+    model = ConfidenceOptimism(Knowledge.of(queue))(plausible).model
+    assert np.all(model.arrival_rates == plausible.optimistic_rate)
+    assert plausible.optimistic_rate > 0
+
+
+@pytest.mark.parametrize("share_set", ["paper", "weissman"])
+def test_a_single_class_that_has_not_come_yet_is_let_in(share_set: ShareSet) -> None:
+    """The first job of a quiet queue comes long after the first review: it is worth its reward, and is admitted."""
+    queue = qu.Queue(1, 3, 1.0, [qu.JobClass("only", 0.01, 5.0, qu.Linear(0.5))])
+    for replication in range(10):
+        run = qu.simulate(
+            queue, qu.UcrlAcExact(share_set=share_set), horizon=500.0, seed=3, replication=replication, log=True
+        )
+        jobs = run.events[run.events["event"].isin(["admit", "reject"])]
+        assert jobs["event"].iloc[:1].tolist() in ([], ["admit"])
+
+
 @given(st.integers(0, 10**6), st.integers(1, 20), deltas)
 def test_weissmans_radius_is_never_above_the_papers(count: int, classes: int, delta: float) -> None:
     assert weissman_radius(count, classes, delta) <= share_radius(count, classes, delta)
@@ -259,12 +284,40 @@ def test_each_class_has_its_limit_at_its_share_of_delta() -> None:
     assert not belief.contains(belief.limits * [1, 1.01, 1])
 
 
+@pytest.mark.parametrize("interval", ["exact", "anytime"])
+def test_limits_with_a_unit_from_the_data_cover_as_promised(interval: Interval) -> None:
+    """Two servers always busy, mu unknown; the unit from the busy time up to the second departure, exposures fixed from
+    there on. 2,000 sequences: at each review any limit is exceeded with probability delta at most (3 standard errors).
+    """
+    random, count, rates, mu = np.random.default_rng(12), 2000, np.array([0.3, 1.0]), 0.5
+    outside, promised = np.zeros(6), np.zeros(6)
+    for _ in range(count):
+        estimator = ClasswiseLimits(2, None, interval)
+        first = float(random.gamma(2.0, 1.0 / (2 * mu)))
+        assert estimator.update(tally(0.5 * first, 0.5 * first, [0, 0], 1, first), first) is None
+        estimator.update(tally(first, 0.5 * first, random.poisson(rates * first), 1, first), first)
+        assert estimator.confidence == Confidence(first)
+        now = first
+        for k in range(6):
+            stretch = now
+            now += stretch
+            seen = tally(
+                now, stretch, random.poisson(rates * stretch), int(random.poisson(2 * mu * stretch)), 2 * stretch
+            )
+            belief = estimator.update(seen, stretch)
+            assert belief.delta == min(0.5, first / (now - first))
+            promised[k] += belief.delta / count
+            outside[k] += not (belief.contains(rates) and mu <= belief.service_rate[1])
+    assert np.all(outside / count <= promised + 3 * np.sqrt(promised / count))
+    assert outside.sum() > 0
+
+
 def test_the_plain_estimate_is_count_over_time() -> None:
     belief = PlainEstimate(Everything(2), learn_service_rate=True).update(
         tally(4.0, 4.0, [6, 2], departures=3, busy_time=12.0), 4.0
     )
     assert belief.arrival_rates.tolist() == [1.5, 0.5]
-    assert belief.service_rate == 0.25
+    assert belief.service_rate == (3 - 1) / 12
     assert belief.contains(np.ones(2)) is None
 
 

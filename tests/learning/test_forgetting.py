@@ -66,7 +66,7 @@ def test_reviews_are_a_twentieth_of_the_memory_apart(memory: float) -> None:
 
 
 def test_the_period_can_be_chosen() -> None:
-    times, _ = _estimates(qu.CertaintyEquivalent(memory=400.0, review_period=50.0, review_ratio=float("inf")))
+    times, _ = _estimates(qu.CertaintyEquivalent(memory=400.0, review_period=50.0, review_ratio=1e9))
     assert np.diff(times) == pytest.approx(50.0)
 
 

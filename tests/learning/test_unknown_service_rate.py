@@ -15,7 +15,7 @@ from synthetic import tally
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Knowledge
-from queueing_ucrl.learning.estimators import anytime_interval
+from queueing_ucrl.learning.estimators import Everything, PlainEstimate, anytime_interval
 from queueing_ucrl.learning.planning import expected_rewards, model_at
 
 UNKNOWN = [
@@ -84,11 +84,78 @@ def test_admits_while_a_server_is_free_until_a_job_has_left(controller: qu.Contr
     free = np.arange(queue.capacity)[:, None] < queue.servers
     plan = session.first()
     assert np.array_equal(plan.policy.admits, np.tile(free, (1, 2)))
-    for _ in range(5):
-        plan = session.review(tally(plan.until, 0.5 * plan.until, [2, 3], departures=0, busy_time=0.1))
-        assert np.array_equal(plan.policy.admits, np.tile(free, (1, 2)))
-    plan = session.review(tally(plan.until, 0.5 * plan.until, [2, 3], departures=1, busy_time=0.1))
+    assert (plan.until, plan.departure_limit) == (math.inf, 2)
+    plan = session.review(tally(4.0, 4.0, [2, 3], departures=2, busy_time=5.0))
+    assert plan.departure_limit is None
     assert plan.request is not None
+
+
+@pytest.mark.parametrize("kind", [type(controller) for controller in UNKNOWN])
+def test_a_first_review_at_a_time_waits_for_no_departure(kind: type[qu.Controller]) -> None:
+    knowledge = Knowledge.of(paper_queue(), service_rate=False)
+    session = kind(service_rate="unknown", first_review=3.0).begin(knowledge, np.random.default_rng(0))  # type: ignore[call-arg]
+    plan = session.first()
+    assert (plan.until, plan.departure_limit) == (3.0, None)
+    for departures in (0, 1):
+        plan = session.review(tally(plan.until, 1.0, [2, 3], departures=departures, busy_time=1.0))
+        assert plan.policy is not None  # one departure tells nothing
+
+
+@pytest.mark.parametrize("kind", [qu.CertaintyEquivalent, qu.Thompson])
+def test_with_a_memory_the_second_departure_or_a_period_whichever_is_first(kind: type[qu.Controller]) -> None:
+    knowledge = Knowledge.of(paper_queue(), service_rate=False)
+    session = kind(service_rate="unknown", memory=100.0).begin(knowledge, np.random.default_rng(0))  # type: ignore[call-arg]
+    plan = session.first()
+    assert (plan.until, plan.departure_limit) == (5.0, 2)
+    plan = session.review(tally(5.0, 5.0, [1, 1], departures=1, busy_time=4.0))
+    assert (plan.until, plan.departure_limit) == (5.5, 1)
+    plan = session.review(tally(5.2, 0.2, [0, 0], departures=1, busy_time=0.2))
+    assert (plan.until, plan.departure_limit) == (1.1 * 5.2, None)
+    assert plan.request is not None
+
+
+@pytest.mark.parametrize("forgetting", ["window", "discount"])
+@pytest.mark.parametrize("kind", [qu.CertaintyEquivalent, qu.Thompson])
+def test_a_memory_without_departures_keeps_the_service_rate_it_knew(kind: type[qu.Controller], forgetting: str) -> None:
+    """Arrivals go on, nobody leaves for ten memories (long jobs): plans are made all the same, for the mu last told."""
+    knowledge = Knowledge.of(paper_queue(), service_rate=False)
+    controller = kind(service_rate="unknown", memory=40.0, forgetting=forgetting)  # type: ignore[call-arg]
+    session = controller.begin(knowledge, np.random.default_rng(0))
+    session.first()
+    plan = session.review(tally(20.0, 20.0, [20, 20], departures=30, busy_time=100.0))
+    now = 20.0
+    for k in range(200):
+        now, before = plan.until, now
+        departures = 0 if k > 20 else 3
+        plan = session.review(tally(now, now - before, [2, 2], departures=departures, busy_time=5.0 * (now - before)))
+        assert plan.request is not None
+        if k == 150:
+            held = plan.belief.columns()["service_rate_estimate"]
+    assert now > 400.0
+    assert plan.belief.columns()["service_rate_estimate"] == held > 0.0
+
+
+def test_the_estimate_at_the_second_departure_has_the_mean_mu() -> None:
+    """B ~ Gamma(2, mu): 1 / B has mean mu, and no variance; so the test is of E min(1 / B, 20 mu), exactly known.
+
+    E min(1/B, k mu) = mu [e^{-x} + k (1 - e^{-x} (1 + x))], x = 1/k, by integration. 800 runs, 5 standard errors.
+    """
+    mu, k, count = 0.5, 20.0, 800
+    queue = qu.Queue(2, 3, mu, [qu.JobClass("a", 1.0, 1.0)])
+    once, found = qu.CertaintyEquivalent(service_rate="unknown", review_ratio=1e6), []
+    for replication in range(count):
+        seen = _departures(queue, once, replication, horizon=40.0)
+        assert seen[1][0] == 2
+        found.append(min(1.0 / seen[1][1], k * mu))
+    x = 1.0 / k
+    expected = mu * (math.exp(-x) + k * (1.0 - math.exp(-x) * (1.0 + x)))
+    assert abs(np.mean(found) - expected) < 5 * np.std(found) / math.sqrt(count)
+
+
+def test_point_estimates_are_told_from_the_second_departure_on() -> None:
+    estimator = PlainEstimate(Everything(1), learn_service_rate=True)
+    assert math.isnan(estimator.update(tally(1.0, 1.0, [1], departures=1, busy_time=0.5), 1.0).service_rate)
+    assert estimator.update(tally(2.0, 1.0, [1], departures=2, busy_time=3.5), 1.0).service_rate == 2 / 4
 
 
 @pytest.mark.parametrize("controller", UNKNOWN, ids=NAMES)
@@ -129,17 +196,6 @@ def test_learns_the_service_rate_and_the_policy(controller: qu.Controller, servi
     assert abs(last["service_rate_estimate"] / service_rate - 1) < 5 / math.sqrt(departures)
     assert last["rate_estimates"] == pytest.approx([1.0, 1.0], rel=0.03)
     assert run.summary()["last_policy_gain"] >= (1 - 1e-3) * run.best.gain
-
-
-@pytest.mark.parametrize("scale", [1e-3, 1e3])
-@pytest.mark.parametrize("controller", UNKNOWN, ids=NAMES)
-def test_the_unit_of_time_hardly_matters(controller: qu.Controller, scale: float) -> None:
-    """The same queue on a clock that runs a thousand times faster or slower."""
-    cost = qu.Linear(0.1 * scale)
-    classes = [qu.JobClass("gold", scale, 20.0, cost), qu.JobClass("basic", scale, 10.0, cost)]
-    queue = qu.Queue(5, 20, 0.3 * scale, classes)
-    run = qu.simulate(queue, controller, horizon=3e4 / scale, seed=3)
-    assert run.summary()["last_policy_gain"] >= (1 - 2e-3) * run.best.gain
 
 
 def test_costs_little_more_than_knowing() -> None:
@@ -189,7 +245,7 @@ def test_the_limit_of_the_service_rate_holds_at_random_busy_times() -> None:
     assert missed / count <= delta + 3 * math.sqrt(delta * (1 - delta) / count)
 
 
-def _departures(queue: qu.Queue, controller: Any, replication: int) -> list[tuple[int, float]]:
+def _departures(queue: qu.Queue, controller: Any, replication: int, horizon: float = 300.0) -> list[tuple[int, float]]:
     """Departures and busy time up to each review."""
     found = [(0, 0.0)]
 
@@ -207,7 +263,7 @@ def _departures(queue: qu.Queue, controller: Any, replication: int) -> list[tupl
             session.review = heard
             return session
 
-    qu.simulate(queue, Listener(), horizon=300.0, seed=6, replication=replication, grid=[300.0])
+    qu.simulate(queue, Listener(), horizon=horizon, seed=6, replication=replication, grid=[horizon])
     return found
 
 
