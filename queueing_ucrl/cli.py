@@ -247,7 +247,7 @@ def solve(
             _end(f"--method {shortened(method)}: must be one of {', '.join(METHODS)}", 2)
         if not 0 < epsilon < math.inf:
             _end(f"--epsilon {epsilon}: must be a positive number", 2)
-        if sys.stderr.isatty() and not is_compiled("solvers"):
+        if sys.stderr.isatty() and not is_compiled("simpy"):
             typer.echo(NOTICE, err=True)
         loaded = load_scenario(scenario)
         warm_up(method)
@@ -423,7 +423,7 @@ def _study(
             StudyProgress(scenario) as progress,
             _stops_told(folder_path, progress.close),
         ):
-            if not is_compiled():
+            if not is_compiled(scenario.engine):
                 study_cells(scenario)  # a mistake is told before the wait
                 compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
             study, folder = run_scenario(

@@ -9,14 +9,14 @@ from queueing_ucrl.compiled import has_cache
 NOTICE = "compiling numeric code, once (about 10 s)"
 
 
-def is_compiled(module: str = "simulation.kernel") -> bool:
-    """Whether machine code of a module of the package is there from an earlier use."""
-    return has_cache(f"{__name__.split('.')[0]}.{module}")
+def is_compiled(engine: str = "auto") -> bool:
+    """Whether the machine code that a run on an engine needs is there from an earlier use."""
+    return has_cache(f"queueing_ucrl.{'solvers' if engine == 'simpy' else 'simulation.kernel'}")
 
 
 def compile_first(controllers: Iterable[object], tell: Callable[[str], None], engine: str = "auto") -> None:
     """Where nothing is compiled yet, say so, and run each kind of controller for a moment on a small queue."""
-    if is_compiled():
+    if is_compiled(engine):
         return
     from queueing_ucrl.learning.catalogue import entry
     from queueing_ucrl.learning.registry import OWN, make_controller

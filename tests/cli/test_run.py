@@ -62,7 +62,7 @@ PROGRESS = re.compile(r"compiling|\d+ of \d+ trials")  # what a slow machine may
 def _no_progress(monkeypatch):
     """However slow the machine, and whatever was compiled before."""
     monkeypatch.setattr(progress, "FIRST_LINE", math.inf)
-    monkeypatch.setattr(first_use, "is_compiled", lambda: True)
+    monkeypatch.setattr(first_use, "is_compiled", lambda engine="auto": True)
 
 
 def run(*arguments: str | Path, width: int = 80):
@@ -201,7 +201,7 @@ def test_a_title_that_no_font_can_draw_is_noted_once(scenario, tmp_path, monkeyp
 
 
 def test_what_is_not_compiled_yet_is_compiled_once_and_told(scenario, tmp_path, monkeypatch):
-    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
+    monkeypatch.setattr(first_use, "is_compiled", lambda engine="auto": False)
     result = run(scenario(), "--out", tmp_path / "out")
     assert (result.exit_code, result.stderr) == (0, "compiling numeric code, once (about 10 s)\n")
     wrong = run(scenario(TEXT.replace("first_episode = 2.0", "first_episode = 0.5")), "--out", tmp_path / "other")
@@ -211,7 +211,7 @@ def test_what_is_not_compiled_yet_is_compiled_once_and_told(scenario, tmp_path, 
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_controller_can_be_compiled_ahead(name, monkeypatch):
-    monkeypatch.setattr(first_use, "is_compiled", lambda: False)
+    monkeypatch.setattr(first_use, "is_compiled", lambda engine="auto": False)
     seen, told = [], []
     original = simulate.simulate
     monkeypatch.setattr(simulate, "simulate", lambda *args, **kw: seen.append(original(*args, **kw)))
