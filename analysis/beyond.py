@@ -45,6 +45,7 @@ COLOURS = dict(zip((OURS, *NEWCOMERS), (
 DASHED = {"ucrl-ac-exact", "ucrl-ac-classwise", "thompson, doubling", "certainty-equivalent, doubling"}
 RANDOM_QUEUES = 60
 QUEUE_SEED = 2024
+GRID = 201  # times
 RANDOM_HORIZON = 1e5  # at most
 UNKNOWN = {
     name: (name, {"service_rate": "unknown"}) for name in ("certainty-equivalent", "thompson", "ucrl-ac-classwise")
@@ -111,11 +112,15 @@ def part(work: Work, share: int) -> Work:
     return replace(work, replications=max(2, work.replications // share))
 
 
+def at_decades(scenario: Scenario) -> Scenario:
+    """With a grid of times that has the powers of ten."""
+    points = tuple(replace(point, grid_points=GRID) for point in scenario.points)
+    return replace(scenario, grid_points=GRID, points=points)
+
+
 def paper_study(work: Work) -> Study:
     """The six queues of the paper."""
-    scenario = work.scenarios(lambda one: [*one.controllers, *newcomers()])
-    points = tuple(replace(point, grid_points=201) for point in scenario.points)
-    return work.study("beyond-paper", replace(scenario, grid_points=201, points=points))
+    return work.study("beyond-paper", at_decades(work.scenarios(lambda one: [*one.controllers, *newcomers()])))
 
 
 def random_study(work: Work) -> Study:
@@ -123,7 +128,7 @@ def random_study(work: Work) -> Study:
     points = tuple(
         Scenario(
             "Random queues", queue, Path("random"), (ucrl_ac(queue), *newcomers()),
-            min(work.horizon, RANDOM_HORIZON), part(work, 25).replications, work.seed, grid_points=201,
+            min(work.horizon, RANDOM_HORIZON), part(work, 25).replications, work.seed, grid_points=GRID,
             values={"queue": k, "m": len(queue.classes), "c": queue.servers, "S": queue.capacity,
                     "load": round(queue.load, 3)},
         )
@@ -134,9 +139,8 @@ def random_study(work: Work) -> Study:
 
 def unknown_study(work: Work) -> Study:
     """Controllers that do not know the service rate on the paper's queues, beside UCRL-AC, which does."""
-    return part(work, 10).study(
-        "beyond-unknown", part(work, 10).scenarios(lambda one: [*one.controllers, *chosen(UNKNOWN)])
-    )
+    scenario = part(work, 10).scenarios(lambda one: [*one.controllers, *chosen(UNKNOWN)])
+    return work.study("beyond-unknown", at_decades(scenario))
 
 
 def near_flip_study(work: Work) -> Study:

@@ -120,6 +120,18 @@ def written(mean: float, low: float, high: float) -> str:
     return f"{mean:,.0f} ±{0.5 * (high - low):,.0f}"
 
 
+def panels_text(frame: pd.DataFrame, column: str) -> str:
+    """One account (or its difference to UCRL-AC's): a row a panel, a column a learner."""
+    queues = list(dict.fromkeys(zip(frame["capacity"], frame["service_rate"], strict=True)))
+    learners = [name for name in dict.fromkeys(frame["learner"]) if name != OURS or column in ACCOUNTS]
+    rows = []
+    for letter, (S, rate) in zip("abcdef", queues, strict=False):
+        here = frame[(frame["capacity"] == S) & (frame["service_rate"] == rate)].set_index("learner")
+        entries = [written(*here.loc[name, [column, f"{column}_low", f"{column}_high"]]) for name in learners]
+        rows.append((f"({letter}) S = {S}, µ = {rate}", *entries))
+    return markdown_table(("panel", *map(label, learners)), rows)
+
+
 def as_text(frame: pd.DataFrame, work: Work) -> str:
     rows = []
     for row in frame.to_dict("records"):
@@ -137,6 +149,9 @@ def as_text(frame: pd.DataFrame, work: Work) -> str:
             "trajectory. Below until: the last time at which the learner's mean gap regret was below that of UCRL-AC."
         )
         + markdown_table(headings, rows)
+        + f"\n\nGap regret:\n\n{panels_text(frame, 'gap')}"
+        + f"\n\nGap regret less UCRL-AC's, paired:\n\n{panels_text(frame, 'gap_minus_ucrl_ac')}"
+        + f"\n\nExpected regret:\n\n{panels_text(frame, 'expected')}"
     )
 
 
