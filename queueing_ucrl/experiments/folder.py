@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any
 from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
 from queueing_ucrl.experiments.trial import Trial, TrialResult
 from queueing_ucrl.files import digest_of, is_plain_file, naming, part_of, plain_data, put_in_place, write_atomically
+from queueing_ucrl.messages import shown_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,6 +62,10 @@ def _differences(old: Any, new: Any, place: str = "") -> list[str]:
     return [f"{place.lstrip('.')}: {_shown(old)} there, {_shown(new)} now"]
 
 
+def _refused(place: str | Path, why: str) -> FolderError:
+    return FolderError(f"{shown_path(place)}: {why}")
+
+
 def identity_key(identity: dict[str, Any]) -> str:
     """A short name for all that determines a study's numbers."""
     return hashlib.sha256(json.dumps(plain_data(identity), sort_keys=True).encode()).hexdigest()
@@ -85,7 +90,7 @@ class StudyFolder:
             self._unmake()
             if isinstance(error, OSError) and error.errno not in NO_FAULT_OF_THE_USER:
                 place, reason = error.filename or self.path, error.strerror or str(error)
-                raise FolderError(f"{place}: cannot be used ({reason}); name another folder with --out") from None
+                raise _refused(place, f"cannot be used ({reason}); name another folder with --out") from None
             raise
 
     def _check_names(self) -> None:
@@ -96,7 +101,7 @@ class StudyFolder:
         except (FileNotFoundError, NotADirectoryError):
             pass
         except ValueError:
-            raise FolderError(f"{str(self.path)!r}: cannot be a folder's name; name another with --out") from None
+            raise _refused(self.path, "cannot be a folder's name; name another with --out") from None
 
     def _make(self) -> None:
         """Make the folder and those above it; one after the other, for they may be thousands."""
@@ -140,8 +145,8 @@ class StudyFolder:
             except OSError:
                 file.close()
                 self._made = []  # whoever has the lock uses the folder
-                raise FolderError(
-                    f"{self.path}: another run is using this folder; wait for it, or name another with --out"
+                raise _refused(
+                    self.path, "another run is using this folder; wait for it, or name another with --out"
                 ) from None
 
     def _check_owner(self) -> None:
@@ -149,11 +154,11 @@ class StudyFolder:
         if not self.path.exists():
             return
         if not self.path.is_dir():
-            raise FolderError(f"{self.path}: is not a folder; name another with --out")
+            raise _refused(self.path, "is not a folder; name another with --out")
         manifest = self.path / MANIFEST
         if not manifest.exists():
             if not self._is_empty():
-                raise FolderError(f"{self.path}: holds files of something else; name another folder with --out")
+                raise _refused(self.path, "holds files of something else; name another folder with --out")
             return
         try:
             if not is_plain_file(manifest) or manifest.stat().st_size > LARGEST_MANIFEST:
@@ -161,10 +166,10 @@ class StudyFolder:
             old = json.loads(manifest.read_text(encoding="utf-8"))["identity"]
             found = _differences(old, self.identity)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError):
-            raise FolderError(f"{manifest}: is not a study's manifest; name another folder with --out") from None
+            raise _refused(manifest, "is not a study's manifest; name another folder with --out") from None
         if found and not self._is_empty():
             shown = "\n  ".join(found[:5] + ([f"and {len(found) - 5} more"] if len(found) > 5 else []))
-            raise FolderError(f"{self.path}: belongs to another study; name another folder with --out\n  {shown}")
+            raise _refused(self.path, f"belongs to another study; name another folder with --out\n  {shown}")
 
     def _is_empty(self) -> bool:
         """Whether nothing was computed here: at most a manifest, a lock and what a killed run left half written."""

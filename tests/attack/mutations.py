@@ -108,6 +108,8 @@ def legal_trees() -> list[Tree]:
     trees += [legal_tree(controller=[table]) for table in controller_tables()]
     trees.append(legal_tree(controller=[{"name": "oracle"}, {"name": "thompson", "memory": 4.0}, {"name": "thompson"}]))
     trees.append(legal_tree(controller={"name": "admit-all"}))
+    trees.append(legal_tree(controller={"name": "admit-all", "label": "everybody"}))
+    trees.append(legal_tree(units=legal_table(files._Units)))
     trees.append(legal_tree(sweep={"queue.service_rate": [0.5, 1.0], "class.gold.reward": [1.0, 2.0, 3.0]}))
     return trees
 

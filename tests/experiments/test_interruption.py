@@ -27,7 +27,6 @@ from queueing_ucrl.experiments.campaign import identity, study_cells
 from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.trial import Trial, TrialResult
 from queueing_ucrl.scenario import load_scenario
-from queueing_ucrl.solvers.solve import solve
 
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
 
@@ -221,7 +220,7 @@ def test_every_flipped_bit_of_episodes_and_logs_is_found(
     folder = StudyFolder(out, identity(scenario), {})
     place = (0, cell.name, 1)
     log = folder.event_log(*place)
-    trial = Trial(cell.queue, solve(cell.queue), cell.controller, cell.name, 300.0, 1, 1, np.ones(1), log=log)
+    trial = Trial(cell.queue, cell.controller, cell.name, 300.0, 1, 1, np.ones(1), log=log)
     assert folder.load(trial) is not None
     path = log if kind == "events" else folder.episodes(*place)
     content = path.read_bytes()

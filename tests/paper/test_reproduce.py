@@ -227,7 +227,7 @@ def test_more_trajectories_are_added_to_those_there(tmp_path):
     tiny = ("figure2", "--horizon", 150, "--jobs", 1)
     assert run(*tiny, "--replications", 1, "--out", few).exit_code == 0
     kept = {path: path.stat().st_mtime_ns for path in few.rglob("000000.parquet")}
-    assert len(kept) == len(LEARNERS)
+    assert len(kept) == 2 * len(LEARNERS)  # of each trial its curves and its episodes
     assert run(*tiny, "--replications", 2, "--out", few).exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in few.rglob("000000.parquet")} == kept
     assert run(*tiny, "--replications", 2, "--out", fresh).exit_code == 0

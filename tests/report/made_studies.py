@@ -36,13 +36,16 @@ def _result(rng, point, name, r, times, size, classes):
             "reward": size, "cost": 0.1 * size}  # fmt: skip
     summary = {
         "controller": name, "horizon": float(times[-1]), "replication": r, "engine": "compiled", "optimal_gain": size,
+        "no_optimum": "", "expected_reward": size * float(times[-1]) - float(regret["expected"][-1]),
         "gain": 0.97 * size * rng.uniform(0.99, 1.01), "reward": 0.97 * size * times[-1] * rng.uniform(0.99, 1.01),
         "regret": {kind: float(values[-1]) for kind, values in regret.items()}, "utilisation": 0.8,
         "classes": [{"name": c, **jobs} for c in classes], "unfinished": {"waiting": 1, "in_service": 2},
         "cautions": [],
     }  # fmt: skip
     causes = {cause: np.zeros((times.size, len(classes))) for cause in CAUSES}
-    return TrialResult(point, name, r, times, regret, causes, summary)
+    earned = size * times
+    rewards = {f"{kind}_reward": earned - regret[kind] for kind in ("expected", "realised")}
+    return TrialResult(point, name, r, times, rewards, regret, causes, summary, b"")
 
 
 def made_scenario(study, title="A made-up study", units=None):
