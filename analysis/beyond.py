@@ -155,9 +155,8 @@ def near_flip_study(work: Work) -> Study:
         )
         for d in DISTANCES
     )  # fmt: skip
-    return work.study(
-        "beyond-near-flip", replace(points[0], title=f"{gold.name} near {FLIP}", values={}, points=points)
-    )
+    whole = replace(points[0], title=f"{gold.name} near {FLIP}", values={}, points=points)
+    return work.study("beyond-near-flip", at_decades(whole))
 
 
 def half_interval(samples: np.ndarray) -> float:

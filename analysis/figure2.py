@@ -77,7 +77,7 @@ def draw(study: Study, work: Work) -> Figure:
     first = max(cell.controller.first_episode, 1.01 * tabular.states * tabular.actions / tabular.tick_rate)
     times = np.geomspace(first, cell.horizon, 200)
     styles = {
-        "UCRL-AC (PI)": (0, "--"), "UCRL2": (1, "--"), "UCRL3, leading terms": (4, "--"), "UCRL3, all terms": (4, ":"),
+        "UCRL-AC (PI)": (0, "--"), "UCRL2": (1, "--"), "UCRL3, leading terms": (5, "--"), "UCRL3, all terms": (5, ":"),
     }  # fmt: skip
     bounds = bounds_at(cell, times)
     for name, (colour, line) in styles.items():

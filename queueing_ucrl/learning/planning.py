@@ -90,7 +90,7 @@ def model_at(knowledge: Knowledge, arrival_rates: FloatArray, service_rate: floa
     at it are infinite.
     """
     fastest = float(arrival_rates.max())
-    if not fastest > 0.0:
+    if not 0.0 < fastest < math.inf:
         return None
     if service_rate is None:
         rewards, service_rates = knowledge.rewards, knowledge.service_rates

@@ -19,6 +19,7 @@ Forgetting = Literal["window", "discount"]
 B = TypeVar("B", bound=Belief)
 
 REVIEWS_A_MEMORY = 20
+LARGEST_NUMBER = 1e100
 LEAST_RATIO = 1.0001  # ten thousand reviews while the time elapsed grows e-fold
 SHORTEST_PERIOD = 1e-4  # of the mean time between departures of a full house
 SHORTEST_FIRST = 1e-9  # likewise
@@ -32,9 +33,9 @@ def check_choice(name: str, value: str, *choices: str) -> None:
 
 
 def check_positive(name: str, value: float | None) -> None:
-    """An option that must be a positive number, if it is given."""
-    if value is not None and (isinstance(value, bool) or not 0 < value < math.inf):
-        raise ValueError(f"{name} must be a positive number, got {value}")
+    """An option that must be a positive number, if it is given; of a size that can be multiplied and divided by."""
+    if value is not None and (isinstance(value, bool) or not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER):
+        raise ValueError(f"{name} must be a positive number from 1e-100 to 1e100, got {value}")
 
 
 def check_period(name: str, value: float, knowledge: Knowledge, least: float = SHORTEST_PERIOD) -> None:
@@ -130,8 +131,6 @@ class DirectLearner(RateLearner):
     def __post_init__(self) -> None:
         check_choice("service_rate", self.service_rate, "known", "unknown")
         check_positive("memory", self.memory)
-        if self.memory is not None and not self.memory / REVIEWS_A_MEMORY > 0:
-            raise ValueError(f"memory must be a positive number, got {self.memory}")
         check_choice("forgetting", self.forgetting, "window", "discount")
         super().__post_init__()
         if self.memory is not None and self.forgetting == "window":

@@ -27,6 +27,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
 
+LEAST_DELTA = 1e-100  # its inverse is a number
 LARGEST_TABLE = 3 * 10**7  # entries: 240 MB, a handful of such tables at a time
 
 
@@ -42,7 +43,7 @@ class TabularLearner(Controller):
     delta: float = 0.05  # the guarantees hold with probability 1 - delta (UCRL3: 1 - 4 delta)
 
     def __post_init__(self) -> None:
-        if isinstance(self.delta, bool) or not 0 < self.delta < 1:
+        if isinstance(self.delta, bool) or not LEAST_DELTA <= self.delta < 1:
             raise ValueError(f"delta must be a number between 0 and 1, got {self.delta!r}")
         object.__setattr__(self, "delta", float(self.delta))
 
