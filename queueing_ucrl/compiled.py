@@ -19,6 +19,8 @@ import os
 import pickle
 import platform
 import shutil
+import signal
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -49,9 +51,29 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile `function` with numba at its first call; machine code of the package's own functions is kept on disk."""
     dispatcher = numba.njit(error_model="numpy", nogil=True)(function)
     own = function.__module__.startswith(f"{__package__}.") and not getattr(function, "__closure__", None)
-    if own and dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
-        dispatcher._cache = _MachineCode(function)
+    if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
+        dispatcher.compile = _uninterrupted()(dispatcher.compile)
+        if own:
+            dispatcher._cache = _MachineCode(function)
     return dispatcher
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait until LLVM is done: raised within one of its calls back to Python they crash it."""
+    came: list[int] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for which in (signal.SIGINT, signal.SIGTERM):
+            if callable(signal.getsignal(which)):
+                handlers[which] = signal.signal(which, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in came:
+            handlers[number](number, None)
 
 
 def has_cache(module: str = "") -> bool:

@@ -9,6 +9,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.extending import overload
 
 import queueing_ucrl
 from queueing_ucrl import compiled as module
@@ -149,6 +151,40 @@ def test_an_edit_under_way_is_not_kept_under_the_old_name(copy: Path) -> None:
 def test_another_processor_has_machine_code_of_its_own(copy: Path) -> None:
     look(copy)
     assert look(copy, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == [[2.0, 2.0, 2.0], 0, False, True]
+
+
+# ---- interrupted
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_the_function_is_compiled(number: signal.Signals) -> None:
+    """Here it comes while numba asks for a type; nested compilations wait too, and the handler is as it was."""
+    told = []
+
+    def by_type(x):  # type: ignore[no-untyped-def]
+        raise NotImplementedError
+
+    @overload(by_type)
+    def _choose(x):  # type: ignore[no-untyped-def]
+        signal.raise_signal(number)
+        assert not told
+        return lambda x: x + 1.0
+
+    def stop(number: int, frame: Any) -> None:
+        told.append(number)
+        raise KeyboardInterrupt
+
+    inner = compiled(lambda x: by_type(x))
+    function: Any = compiled(lambda x: inner(x))
+    before = signal.signal(number, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            function(1.0)
+        assert signal.getsignal(number) is stop
+    finally:
+        signal.signal(number, before)
+    assert told == [number] * len(told) != []
+    assert function(1.0) == 2.0
 
 
 # ---- where it is kept
