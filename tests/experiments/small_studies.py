@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import signal
 import subprocess
 import sys
@@ -67,6 +68,11 @@ def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "queueing_ucrl", *map(str, arguments)]
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, **options}
     return subprocess.Popen(command, preexec_fn=hear_ctrl_c, **streams)
+
+
+def without_progress(told: str) -> str:
+    """What the program said, less the lines that it adds on a slow machine."""
+    return re.sub(r"(compiling numeric code|\d+ of \d+ trials after).*\n", "", told)
 
 
 def small_study(**settings: object) -> qu.Study:

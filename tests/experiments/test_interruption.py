@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from small_studies import contents, scenario_file, started
+from small_studies import contents, scenario_file, started, without_progress
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
@@ -68,7 +68,7 @@ def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, float]], *o
         except subprocess.TimeoutExpired:
             began = (out / "manifest.json").exists()  # before that it is Python that ends, not we
             process.send_signal(number)
-            _, told = process.communicate(timeout=60)
+            told = without_progress(process.communicate(timeout=60)[1])
             if process.returncode == 0 or not began:
                 continue
             killed += 1
@@ -78,7 +78,7 @@ def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, float]], *o
                 assert told.count("\n") == 1
                 assert not list(out.rglob("*.part"))
     with started(*command) as process:
-        _, told = process.communicate()
+        told = without_progress(process.communicate()[1])
     assert (process.returncode, told) == (0, "")
     return killed
 

@@ -115,7 +115,10 @@ def test_two_controllers_of_one_kind_get_names_that_differ() -> None:
         small_study(jobs=1, replications=1).cells[0].queue,
         [qu.RandomPolicy(0.2), qu.RandomPolicy(0.8)], horizon=50.0, replications=2, jobs=1,
     )  # fmt: skip
-    assert [cell.name for cell in study.cells] == ["random", "random (2)"]
+    assert [cell.name for cell in study.cells] == [
+        "random (admission_probability=0.2)",
+        "random (admission_probability=0.8)",
+    ]
     assert study.results[0][0].regret["gap"].tolist() != study.results[1][0].regret["gap"].tolist()
 
 
