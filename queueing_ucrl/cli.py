@@ -330,7 +330,7 @@ def run(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a queue under its controller and tell what learning cost."""
+    """Simulate a queue and show what learning cost."""
     names = None if controller is None else [controller]
     settings = {"horizon": horizon, "replications": replications, "seed": seed, "engine": engine}
     _study(scenario, names, settings, jobs=jobs, cluster=cluster, log=log, out=out, as_json=as_json)
@@ -525,7 +525,7 @@ def scenarios(
 ) -> None:
     """List the scenario files of a folder and what each is about.
 
-    The files that cannot be used are told after the others, and the exit code is then 2.
+    Files that cannot be used are listed after the others, and the exit code is then 2.
     """
     with _mistakes_told():
         from queueing_ucrl.errors import ScenarioError
@@ -561,7 +561,7 @@ def scenarios(
 
 
 CONTROLLERS_NOTES = """
-A controller is named in a scenario's table [controller], with its options,
+A controller is named in a scenario's table [[controller]], with its options,
 or by --controller and --controllers. Installed packages offer more through
 the entry-point group queueing_ucrl.controllers.
 
@@ -579,11 +579,11 @@ Keys of --json, a table a controller:
 @app.command(epilog=_as_written(CONTROLLERS_NOTES))
 def controllers(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The controller to tell of.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The controller to describe.", show_default=False)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the controllers, or tell one with its options."""
+    """List the controllers, or describe one and its options."""
     with _mistakes_told():
         from queueing_ucrl.learning.catalogue import catalogue, entry
         from queueing_ucrl.report.controller_tables import print_catalogue, print_entry

@@ -279,7 +279,9 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     except UnicodeDecodeError as error:
         raise _refusal(path, f"byte {error.start} is not UTF-8; a scenario is a TOML text file") from None
     except tomllib.TOMLDecodeError as error:
-        raise _refusal(path, f"not valid TOML: {shortened(str(error), 3 * SHOWN_VALUE)}") from None
+        twice = re.match(r"Cannot declare \('(class|controller)',\) twice", str(error))
+        hint = f"; of several, each begins with [[{twice[1]}]]" if twice else ""
+        raise _refusal(path, f"not valid TOML: {shortened(str(error), 3 * SHOWN_VALUE)}{hint}") from None
     except RecursionError:
         raise _refusal(path, f"tables are nested too deeply, at most {DEEPEST} in one another") from None
     except ValueError:  # Python reads no decimal number of more than 4300 digits

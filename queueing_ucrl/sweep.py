@@ -61,7 +61,9 @@ def sweep_points(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[
         if not isinstance(values, list) or not values:
             wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} must be a list of values, not empty"))
         elif not _put(copy.deepcopy(plain), key, values[0]):
-            wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} is not a key of this scenario"))
+            wrong.append(
+                (("sweep", key.split(".")[0]), f"sweep.{key} is not a key of this scenario (such as queue.servers)")
+            )
     if not wrong and prod(len(values) for values in lists.values()) > LARGEST_SWEEP:
         wrong.append((("sweep",), f"sweep has more than {LARGEST_SWEEP} combinations"))
     if wrong:

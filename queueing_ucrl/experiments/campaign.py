@@ -36,7 +36,9 @@ def choose_controllers(scenario: Scenario, names: list[str]) -> Scenario:
         listed = [choice for choice in scenario.controllers if choice.name == name]
         if not listed:
             for key, message in check_options(name, {}):
-                raise ScenarioError(f"{scenario.path}: controller {name}: {key}{message}; add it under [controller]")
+                raise ScenarioError(
+                    f"{scenario.path}: controller {name}: {key}{message}; add a table [[controller]] for it"
+                )
             listed = [ControllerChoice(name, {}, make_controller(name))]
         chosen += listed
     return replace(

@@ -6,7 +6,7 @@ stands in the docstring, its own or one that it inherits, under a line `Options:
     Options:
         levels: the control level of each class; for example [20, 10]
 
-An option without a default needs such an example, in TOML: together they are a table [controller] that works.
+An option without a default needs such an example, in TOML: together they are a table [[controller]] that works.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Entry:
             if one.required
         ]
         others = [f"# {one.name} = {one.example}" for one in self.options if not one.required and one.example]
-        return "\n".join(["[controller]", f"name = {as_toml(self.name)}", *needed, *others])
+        return "\n".join(["[[controller]]", f"name = {as_toml(self.name)}", *needed, *others])
 
     @property
     def example_options(self) -> dict[str, Any]:
         """The options of `toml`."""
-        table = tomllib.loads(self.toml)["controller"]
+        (table,) = tomllib.loads(self.toml)["controller"]
         return {key: value for key, value in table.items() if key != "name"}
 
     def plain_data(self) -> dict[str, Any]:

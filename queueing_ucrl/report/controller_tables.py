@@ -15,8 +15,8 @@ COLUMN = 22  # where the words begin, if the name leaves room
 def print_catalogue(console: Console, entries: list[Entry]) -> None:
     """A line or two each: those for a queue whose rates nobody knows, then those that they are measured against."""
     for heading, knows_rates in (
-        ("who must do without the arrival rates", False),
-        ("who is told them, to measure the others by", True),
+        ("controllers that are not told the arrival rates", False),
+        ("controllers that are told them, to measure the others by", True),
     ):
         chosen = [one for one in entries if one.knows_rates == knows_rates]
         if chosen:
@@ -25,7 +25,7 @@ def print_catalogue(console: Console, entries: list[Entry]) -> None:
             _print_pair(console, one.name, one.about + (" Recommended." if one.name == RECOMMENDED else ""))
         if chosen:
             print_line(console)
-    print_words(console, "`queueing-ucrl controllers NAME` tells the options of one, with an example.", style="dim")
+    print_words(console, "`queueing-ucrl controllers NAME` shows the options of one, with an example.", style="dim")
 
 
 def print_entry(console: Console, one: Entry) -> None:

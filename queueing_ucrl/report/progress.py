@@ -47,12 +47,15 @@ class StudyProgress:
         self.total = sum(len(point.controllers) * point.replications for point in (scenario.points or (scenario,)))
         self.finished = 0
         self.share = 0.0
+        self.found = 0.0  # the share that was in the folder before
         self.words = self._words()
         self.began = perf_counter()
         self.console = Console(stderr=True, highlight=False)
+        roomy = self.console.width >= 80
+        middle = (BarColumn(), TaskProgressColumn(), TextColumn("after"), TimeElapsedColumn()) if roomy else ()
         self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), console=self.console, transient=True,
+            TextColumn("{task.description}"), *middle, TimeRemainingColumn(), TextColumn("left"),
+            console=self.console, transient=True,
             disable=not self.console.is_terminal,  # in a file or a pipe there is nothing to draw on
         )  # fmt: skip
         self.task = self.bar.add_task(self.words, total=self.total)
@@ -86,13 +89,15 @@ class StudyProgress:
         while not self.closed.wait(0.5):
             seconds = perf_counter() - self.began
             if self.lines.due(seconds, self.share):
-                left = f", about {_clock(seconds / self.share - seconds)} left" if self.share > 0.02 else ""
+                made = self.share - self.found
+                left = f", about {_clock(seconds * (1 - self.share) / made)} left" if made > 0.02 else ""
                 self.say(f"{self.words} after {_clock(seconds)}{left}")
 
     def done(self, result: TrialResult, done: int, total: int) -> None:
         """A trial has ended."""
         if done > self.finished + 1:  # those found in the folder say nothing of the time left
             self.bar.reset(self.task, completed=done - 1)
+            self.found = (done - 1) / max(total, 1)
         self.finished = done
         self._show(done / max(total, 1), self._words())
 

@@ -187,8 +187,9 @@ def print_solution(console: Console, scenario: Scenario, solution: Solution) -> 
     ):
         print_line(console, f"{words:<28}{value:>9}")
     print_line(console)
+    steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
     print_words(
         console,
-        f"found by {solution.method} in {solution.iterations} iterations, {number(1e3 * solution.seconds, 3)} ms",
+        f"found by {solution.method} in {steps}, {number(1e3 * solution.seconds, 3)} ms",
         style="dim",
     )

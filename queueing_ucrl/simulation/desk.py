@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.learning.controller import Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import one_line
 from queueing_ucrl.model.policy import Policy
@@ -24,6 +24,14 @@ def controller_name(controller: Any) -> str:
     return one_line(getattr(controller, "name", type(controller).__name__), "a controller's name", LONGEST_TITLE)
 
 
+def refuse_class(controller: Any) -> None:
+    """`Oracle` in place of `Oracle()` gets words of its own."""
+    if isinstance(controller, type) and issubclass(controller, Controller):
+        raise TypeError(
+            f"controller {controller.__name__} is a class: give an object of it, {controller.__name__}(...)"
+        )
+
+
 def _needs(session: Any, method: str, name: str) -> None:
     if not callable(getattr(session, method, None)):
         raise TypeError(
@@ -33,6 +41,7 @@ def _needs(session: Any, method: str, name: str) -> None:
 
 def begin_session(queue: Queue, controller: Any, chance: np.random.Generator) -> Any:
     """The controller's session on a queue of which it is told what it may know."""
+    refuse_class(controller)
     if not callable(getattr(controller, "begin", None)):
         raise TypeError(
             f"controller must be a controller's name or an object with `begin`, got {shown(type(controller))}"

@@ -17,7 +17,7 @@ from queueing_ucrl.model.elementary import power
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.desk import ControlDesk, controller_name
+from queueing_ucrl.simulation.desk import ControlDesk, controller_name, refuse_class
 from queueing_ucrl.simulation.episode_log import EpisodeWriter, PolicyGains, StreamedRecords
 from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog
 from queueing_ucrl.simulation.outcome import Progress
@@ -133,6 +133,7 @@ def simulate(
     times = check_run(queue, controller, horizon, engine, grid, solver_latency)
     horizon, solver_latency = float(horizon), float(solver_latency)
     chosen, reason = choose_engine(engine, controller)
+    refuse_class(controller)
     cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
     for caution in cautions:
         warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)

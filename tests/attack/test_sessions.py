@@ -172,6 +172,10 @@ def test_a_session_that_wants_to_be_asked_again_can_be():
     assert "must return a session with `review`" in refusal(guest)
 
 
+def test_a_class_in_place_of_an_object_is_told():
+    assert refusal(qu.Oracle) == "controller Oracle is a class: give an object of it, Oracle(...)"
+
+
 @pytest.mark.parametrize("thing", [None, 3, object(), ALL, {}, qu.AdmitAll], ids=lambda thing: ascii(thing)[:20])
 def test_what_is_no_controller_is_refused(thing):
     with pytest.raises((TypeError, ValueError)):

@@ -98,7 +98,7 @@ def test_json_holds_the_same():
     text = " ".join(CliRunner().invoke(app, ["controllers", "--help"]).stdout.split())
     assert all(key in text for key in keys)
     for one in data:
-        assert tomllib.loads(one["toml"])["controller"]["name"] == one["name"]
+        assert tomllib.loads(one["toml"])["controller"][0]["name"] == one["name"]
         assert one["knows_rates"] == one["name"].startswith(("oracle", "best-stationary"))
 
 

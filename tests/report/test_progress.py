@@ -50,6 +50,20 @@ def test_a_long_study_writes_lines_of_what_is_done_and_left(study_progress, caps
     assert "left" in captured.err
 
 
+def test_trials_found_in_the_folder_do_not_shorten_what_is_left(study_progress, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "FIRST_LINE", 1e9)
+    with study_progress() as one:
+        one.done(None, 8, 10)  # seven were there
+        one.began -= 60.0  # one trial in a minute, two to go
+        monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
+        for _ in range(100):
+            time.sleep(0.05)
+            if one.lines.told_at >= 0:
+                break
+    assert "8 of 10 trials after 1:0" in (words := capsys.readouterr().err)
+    assert "about 2:0" in words
+
+
 def test_a_short_study_is_silent(study_progress, capsys):
     with study_progress() as one:
         one.done(None, 10, 10)
