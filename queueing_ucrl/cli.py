@@ -442,6 +442,8 @@ def _study(
             print_study(_console(), scenario.title, study, scenario.units)
             pictures = "regret-0000.png and so on, one a point of the sweep" if scenario.points else "regret.png"
             typer.echo(f"\nthe picture: {folder.path / pictures}")
+            if log:
+                typer.echo(f"event logs, a file a trial, are in {folder.path / 'events'}")
             typer.echo(f"tables and trials are in {folder.path}")
 
 

@@ -1,9 +1,10 @@
 """A study's folder: who it belongs to, and each trial's result as it ends.
 
     manifest.json                               what the study is; whatever determines its numbers is in `identity`
-    trials/<point>/<controller>/<n>.parquet     one file a replication, written whole or not at all, and last
+    trials/<point>/<controller>/<n>.parquet     one file a replication, written whole or not at all, and last; where
+                                                there is an event log also <n>.json, which knows the log's digest
     episodes/<point>/<controller>/<n>.parquet   its episodes
-    events/<point>/<controller>/<n>.parquet     its event log, where asked for, and <n>.json, which knows its digest
+    events/<point>/<controller>/<n>.parquet     its event log, where asked for
 
 The same command run again takes finished trials from here. A folder of another study, seed or version is refused, if
 anything was computed in it. Everything is looked at and written under the folder's lock.
@@ -249,7 +250,7 @@ class StudyFolder:
 
     def _log_is_whole(self, log: Path, place: tuple[int, str, int]) -> bool:
         """Whether a trial's event log is as it was written; False if there is none."""
-        about = self._file("events", *place, suffix="json")
+        about = self._file("trials", *place, suffix="json")
         try:
             if not is_plain_file(about) and not is_plain_file(log):
                 return False
@@ -267,14 +268,15 @@ class StudyFolder:
     def save(self, result: TrialResult) -> TrialResult:
         """Keep a trial's result; the same, with its episodes in their file."""
         place = (result.point, result.name, result.replication)
+        own = self._place("trials", *place)
         if isinstance(result.episodes, bytes):
             path = self.episodes(*place)
             write_atomically(path, result.episodes)
             result = replace(result, episodes=path)
         if result.log_digest is not None:
             text = json.dumps(self._about_log(place, result.log_digest), indent=2) + "\n"
-            write_atomically(self._file("events", *place, suffix="json"), text.encode())
-        result.write(self._place("trials", *place), self.key)
+            write_atomically(self._file("trials", *place, suffix="json"), text.encode())
+        result.write(own, self.key)
         return result
 
     def write_json(self, name: str, data: Any) -> None:

@@ -26,6 +26,8 @@ WIDTH = 11.0  # inches
 LABEL_HEIGHT = 10.0  # points from one value at the curves' ends to the next, at least
 NAME_WIDTH = 44  # cells of a line of the legend
 BEST = "best possible"
+FEW = 8  # controllers, up to which replications are drawn one by one
+MOST_LINES = 30  # of replications
 
 
 def _figure(width: float, height: float) -> Figure:
@@ -88,7 +90,7 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
     first = _first(study, point)
     no_optimum = bool(study.no_optimum(first))
     look, ends = looks(cell.name for cell in study.cells), []
-    crowded = len(look) > 8
+    crowded = len(look) > FEW
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
@@ -99,7 +101,7 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
         else:
             samples = study.samples(k, kind)
         mean, low, high = interval(samples)
-        if 1 < len(samples) <= 30 and not crowded:
+        if 1 < len(samples) <= MOST_LINES and not crowded:
             axes.plot(times, samples.T, color=colour, linewidth=0.4, alpha=0.25)
         axes.fill_between(times, low, high, color=colour, alpha=0.07 if crowded else 0.25, linewidth=0)
         axes.plot(times, mean, linewidth=2, label=cell.name, **look[cell.name].line)
@@ -162,6 +164,8 @@ def regret_figure(study: Study, scenario: Scenario, point: int = 0) -> bytes:
     count = max(len(results) for results in study.results)
     values = ", ".join(f"{key} = {value}" for key, value in scenario.values.items())
     words = f"mean of {count} replications, shaded: 95 % interval" if count > 1 else "one replication, no interval"
+    if 1 < count <= MOST_LINES and len({cell.name for cell in study.cells}) <= FEW:
+        words += "; thin lines: each replication"
     title = f"{scenario.title}{'  ' + values if values else ''}  ({words})"
     units = scenario.units
     with lettering((title, units.time, units.money, *(cell.name for cell in study.cells))) as letters:

@@ -133,11 +133,11 @@ def _print_classes(console: Console, results: list[Result], units: Units) -> Non
         f"end: {number(waiting, 3)} waiting (their costs are not in), {number(serving, 3)} in service",
         style="dim",
     )
-    print_line(console)
 
 
 def _print_accounts(console: Console, results: list[Result], units: Units) -> None:
     """The regret in all four accounts, and what they mean."""
+    print_line(console)
     table = Table(units.paid("regret"), *(KINDS[k] for k in (2, 1, 0, 3)))
     for result in results:
         spreads = (result["regret"][KINDS[k]] for k in (2, 1, 0, 3))

@@ -181,7 +181,7 @@ def as_frame(table: Any) -> pd.DataFrame:
 
 
 def read_events(path: str | Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """An event log from a Parquet file."""
+    """An event log from a Parquet file, or those of a folder of them, one after the other."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=list(columns) if columns else None)

@@ -289,9 +289,7 @@ def test_the_log_is_written_where_asked_and_changes_nothing(scenario, tmp_path):
     run(path, "--out", tmp_path / "plain")
     run(path, "--out", tmp_path / "logged", "--log")
     logs = sorted((tmp_path / "logged" / "events").rglob("*"))
-    assert [log.name for log in logs if log.is_file()] == [
-        f"00000{r}.{suffix}" for r in range(3) for suffix in ("json", "parquet")
-    ]
+    assert [log.name for log in logs if log.is_file()] == [f"00000{r}.parquet" for r in range(3)]
     loaded = qu.load_scenario(path)
     events = qu.simulate(loaded.queue, loaded.controller, horizon=200.0, seed=4, replication=1, log=True).events
     assert qu.read_events(next(log for log in logs if log.name == "000001.parquet")).equals(events)

@@ -45,7 +45,7 @@ PLACES = {
     "a trial": "trials/0000/ucrl-ac/000000.parquet",
     "episodes": "episodes/0000/ucrl-ac/000001.parquet",
     "an event log": "events/0000/ucrl-ac/000000.parquet",
-    "the digest of a log": "events/0000/ucrl-ac/000001.json",
+    "the digest of a log": "trials/0000/ucrl-ac/000001.json",
     "the manifest": "manifest.json",
     "the lock": ".lock",
     "the summary": "summary.json",
