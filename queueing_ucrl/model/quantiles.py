@@ -6,7 +6,8 @@ With Q(a, x) = P(Gamma(a, 1) > x), and D(a, x) = x^a e^{-x} / Gamma(a + 1) by th
     Q     = D a / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ..)))    x >  a + 1
 
 and every quantile is by Newton's method along a concave function, so from the second step on it comes from one side
-and ends at the first step that does not go on.
+and ends at the first step that does not go on. Where the first step goes so far that the tail there is too small for
+a double, it is halved until it is not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from queueing_ucrl.model.elementary import exp, log, log1p, stirling_error
 from queueing_ucrl.model.waits import deviance
 
 NEWTON_STEPS = 200  # never reached: ten are many
+SMALLEST = 1e-306  # of tails: below it digits are lost, and then all
 
 
 @compiled
@@ -75,13 +77,15 @@ def gamma_tails(a, x):  # type: ignore[no-untyped-def]
 def gamma_upper_quantile(a, tail):  # type: ignore[no-untyped-def]
     """x with P(Gamma(a, 1) > x) = tail, a >= 1, 0 < tail < 1: Newton on log Q, which is concave, in x."""
     target = log(tail)
-    x = a
+    x = before = a
     came_down = False
     for _ in range(NEWTON_STEPS):
         _, upper = gamma_tails(a, x)
         density = _gamma_weight(a, x) * a / x
-        if upper <= 0.0:
-            return x
+        if upper < SMALLEST or density < SMALLEST:
+            x = 0.5 * (x + before)
+            came_down = False
+            continue
         after = x + (log(upper) - target) * upper / density
         if came_down and not after < x:
             return x
@@ -89,7 +93,7 @@ def gamma_upper_quantile(a, tail):  # type: ignore[no-untyped-def]
             after = 0.5 * x
         else:
             came_down = True  # to the right of the root, wherever it came from
-        x = after
+        before, x = x, after
     return x
 
 
@@ -97,15 +101,19 @@ def gamma_upper_quantile(a, tail):  # type: ignore[no-untyped-def]
 def gamma_quantile(a, share):  # type: ignore[no-untyped-def]
     """x with P(Gamma(a, 1) <= x) = share, a >= 1, 0 < share < 1: Newton on log P, which is concave, in log x."""
     target = log(share)
-    x = a
-    for step in range(NEWTON_STEPS):
+    x = before = a
+    came_up = False
+    for _ in range(NEWTON_STEPS):
         lower, _ = gamma_tails(a, x)
-        if lower <= 0.0:
-            return x
+        if lower < SMALLEST:
+            x = math.sqrt(x * before) if x > 0.0 else 1e-8 * before
+            came_up = False
+            continue
         after = x * exp((target - log(lower)) * lower / (_gamma_weight(a, x) * a))
-        if step > 0 and not after > x:  # to the left of the root from the second step on
+        if came_up and not after > x:
             return x
-        x = after
+        came_up = True  # to the left of the root, wherever it came from
+        before, x = x, after
     return x
 
 

@@ -11,8 +11,14 @@ Two numbers are equal if they differ by no more than
     max( TIE * |g(s)|,  e(s) ),
 
 e(s) the rounding error that the evaluation may have left in g(s) (`evaluation_error`). The first is of the quantities
-compared. By Thm 5.1 g(s) <= rho / mu_max, and no more than mu_max jobs get in a unit of time: numbers taken for equal
-that are not, in however many states, cost at most TIE of the gain. The second keeps rounding from deciding.
+compared. By Thm 5.1 g(s) <= rho / mu_max, and no more than mu_max jobs get in a unit of time: ties that are none, in
+however many states, cost at most TIE of the gain. The second keeps rounding from deciding. While a policy is improved
+g is its own, and what it lets in by mistake may come as often as anybody comes, Lambda: there TIE is divided by the
+load Lambda / mu_max, where that is above 1, for the same promise.
+
+Above a state that is closed, g of the improved policy may be nothing but rounding, and everybody ties. Admitting ties
+opens the state, and the g of the policy with them tells: who clearly loses by it is turned away again. That is an
+improvement, and only ever takes back, so it ends.
 """
 
 from __future__ import annotations
@@ -77,13 +83,28 @@ def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type
 
 
 @compiled
-def improve(admits, rewards, bias, error, better):  # type: ignore[no-untyped-def]
+def strict_tie(arrival_rates, service_rates):  # type: ignore[no-untyped-def]
+    """TIE over the load, if that is above 1; not below rounding. O(mS)."""
+    fastest = 0.0
+    for s in range(arrival_rates.shape[0]):
+        total = 0.0
+        for i in range(arrival_rates.shape[1]):
+            total += arrival_rates[s, i]
+        fastest = max(fastest, total)
+    served = 0.0
+    for s in range(service_rates.size):
+        served = max(served, service_rates[s])
+    return TIE if fastest <= served else max(TIE * (served / fastest), ROUNDING)
+
+
+@compiled
+def improve(admits, rewards, bias, error, tie, better):  # type: ignore[no-untyped-def]
     """The improved table in `better`, ties kept; whether it differs from `admits`. O(mS)."""
     states, classes = admits.shape
     changed = False
     for s in range(states):
         g = bias[s]
-        allowance = max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
+        allowance = max(tie * abs(g), error[s]) if np.isfinite(g) else 0.0
         for i in range(classes):
             r = rewards[s, i]
             choice = (r > g + allowance) | (admits[s, i] & (r >= g - allowance))
@@ -108,6 +129,21 @@ def admit_ties(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
             added |= tied
             admits[s, i] |= tied
     return added, doubtful
+
+
+@compiled
+def take_back(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
+    """Turn away whoever clearly loses, r below g by more than DOUBTFUL allowances; whether anybody was. O(mS)."""
+    states, classes = admits.shape
+    taken = False
+    for s in range(states):
+        g = bias[s]
+        allowance = DOUBTFUL * max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
+        for i in range(classes):
+            if admits[s, i] and rewards[s, i] < g - allowance:
+                admits[s, i] = False
+                taken = True
+    return taken
 
 
 @compiled
@@ -144,6 +180,7 @@ def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: i
     law = np.empty(states + 1)
     bias = np.empty(states)
     error = np.zeros(states)
+    tie = strict_tie(arrival_rates, service_rates)
     while True:
         policy_rates(admits, arrival_rates, rewards, birth, reward_rate)
         gain = evaluate_chain(birth, service_rates, reward_rate, law, exponents, bias)
@@ -155,7 +192,7 @@ def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: i
         if cycled and gain > best_gain:
             best_gain = gain
             best = admits.copy()
-        if not improve(admits, rewards, bias, error, better):
+        if not improve(admits, rewards, bias, error, tie, better):
             break
         if iterations == patience:
             why = IMPATIENT
@@ -198,15 +235,36 @@ def _improved(
     return admits, gain, law, bias, error, int(iterations)
 
 
+def _valued(model: AdmissionModel, admits: npt.NDArray[np.bool_]) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+    """(gain, law, bias, error) of a table."""
+    states = model.capacity
+    birth, reward_rate, error = np.empty(states + 1), np.empty(states + 1), np.empty(states)
+    policy_rates(admits, model.arrival_rates, model.rewards, birth, reward_rate)
+    value = evaluate(model, Policy(admits))
+    gain, law, bias = value.gain, value.stationary, value.relative_bias
+    evaluation_error(birth, model.service_rates, reward_rate, gain, law, bias, error)
+    return gain, law, bias, error
+
+
 def with_ties(model: AdmissionModel, policy: Policy) -> Policy:
     """The second phase alone: the policy, and wherever a class ties under it, that class admitted."""
-    states = model.capacity
-    birth, reward_rate = np.empty(states + 1), np.empty(states + 1)
-    policy_rates(policy.admits, model.arrival_rates, model.rewards, birth, reward_rate)
-    value, error, admits = evaluate(model, policy), np.empty(states), np.array(policy.admits)
-    evaluation_error(birth, model.service_rates, reward_rate, value.gain, value.stationary, value.relative_bias, error)
-    admit_ties(admits, model.rewards, value.relative_bias, error)
+    admits = np.array(policy.admits)
+    _, _, bias, error = _valued(model, admits)
+    admit_ties(admits, model.rewards, bias, error)
     return Policy._trusted(admits)
+
+
+def _both_phases(
+    model: AdmissionModel, admits: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], float, FloatArray, FloatArray, int, bool]:
+    """From a table: (table, gain, law, bias, iterations, whether any class is near a tie)."""
+    admits, gain, law, bias, error, iterations = _improved(model, admits)
+    changed, near = admit_ties(admits, model.rewards, bias, error)
+    while changed:
+        gain, law, bias, error = _valued(model, admits)
+        iterations += 1
+        changed = take_back(admits, model.rewards, bias, error)
+    return admits, gain, law, bias, iterations, near
 
 
 def _settled_order(model: AdmissionModel) -> list[int]:
@@ -231,22 +289,16 @@ def policy_iteration(
     could tell, so there PI-B begins anew in a settled way: without the start, the classes in an order of their own.
     """
     admits = starting_table(model) if start is None else np.array(start.admits)
-    admits, gain, law, bias, error, iterations = _improved(model, admits)
     if not ties:
+        admits, gain, law, bias, _, iterations = _improved(model, admits)
         return Policy._trusted(admits), gain, law, bias, iterations
-    added, doubtful = admit_ties(admits, model.rewards, bias, error)
-    if doubtful:
+    admits, gain, law, bias, iterations, near = _both_phases(model, admits)
+    if near:
         order = _settled_order(model)
         if start is not None or order != sorted(order):
             turned = AdmissionModel(model.arrival_rates[:, order], model.rewards[:, order], model.service_rates)
-            table, _, _, bias, error, more = _improved(turned, starting_table(turned))
-            admit_ties(table, turned.rewards, bias, error)
+            table, *_, more, _ = _both_phases(turned, starting_table(turned))
             admits[:, order] = table
-            added = True
+            gain, law, bias, _ = _valued(model, admits)
             iterations += more
-    policy = Policy._trusted(admits)
-    if added:
-        value = evaluate(model, policy)
-        gain, law, bias = value.gain, value.stationary, value.relative_bias
-        iterations += 1
-    return policy, gain, law, bias, iterations
+    return Policy._trusted(admits), gain, law, bias, iterations

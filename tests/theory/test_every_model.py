@@ -140,6 +140,53 @@ def test_a_fortune_that_hardly_ever_comes_does_not_blur_the_rest(method):
     assert solution.gain == pytest.approx(3.4698035, rel=1e-7)
 
 
+FLOODS = [
+    qu.Queue(
+        7, 71, 1.1721260608658088,
+        [qu.JobClass("a", 2954875.055588342, 426732.5980427791,
+                     qu.PiecewiseLinear([(2.7022093653772536, 0.0), (7.800233650724933, 565646.903258307)])),
+         qu.JobClass("b", 13.989635314612478, 85562.5019118545)],
+    ),
+    qu.Queue(
+        3, 60, 1.9136023722848146,
+        [qu.JobClass("a", 2815881.0013644453, 11930.834778263159, qu.Deadline(6814.317446158973, 6.597370327139996)),
+         qu.JobClass("b", 4.262696227594549, 1758.5934876163374)],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["pi-b", "pi"])
+@pytest.mark.parametrize("queue", FLOODS)
+def test_more_jobs_than_can_be_served_do_not_multiply_what_is_taken_for_equal(queue, method):
+    """Half a million times as many: 1e-11 of g in a state, times so many arrivals, would be 1e-6 of the gain."""
+    rho, left = gain_left(queue.model, qu.solve(queue, method).policy)
+    assert left <= GAIN_CLAIM * rho
+
+
+CLOSED = [  # the improved policy closes a state in the middle; above it its bias is rounding, as large as 1e34
+    qu.Queue(
+        16, 875, 3.1458772203854943,
+        [qu.JobClass("a", 80.29193939253966, 3.5463576316719583,
+                     qu.PiecewiseLinear([(4.935028313206627, 0.0), (9.870056626413254, 1.1576708976277732)])),
+         qu.JobClass("b", 193.29793559212624, 3.791047839253265, qu.Deadline(6.98620635279518, 4.416393366174227))],
+    ),
+    qu.Queue(
+        31, 1463, 1.10220505346267,
+        [qu.JobClass("a", 63.20209067052208, 5.543733844007636, qu.Deadline(8.14113559050595, 18.20677052198128)),
+         qu.JobClass("b", 15.313778272626708, 5.02212086854426, qu.Power(1.494191367875831e-06, 4.0))],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("queue", CLOSED)
+def test_who_ties_by_rounding_alone_is_turned_away_again(queue):
+    solution = qu.solve(queue)
+    assert solution.policy.is_trunk_reservation
+    assert solution.gain == pytest.approx(qu.solve(queue, "pi").gain, rel=1e-10)
+    rho, left = gain_left(queue.model, solution.policy)
+    assert left <= GAIN_CLAIM * rho
+
+
 # --- the allowance ---------------------------------------------------------------------------------------------------
 
 

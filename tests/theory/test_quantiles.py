@@ -73,3 +73,26 @@ def test_student_quantiles_have_their_level(dof: int, level: float) -> None:
 def test_student_quantiles_of_textbooks() -> None:
     for dof, value in ((1, 12.706), (4, 2.776), (9, 2.262), (19, 2.093), (99, 1.984)):
         assert round(student_quantile(0.95, float(dof)), 3) == value
+
+
+@pytest.mark.parametrize("tail", [1e-14, 1e-20, 1e-50, 1e-100, 1e-200])
+@pytest.mark.parametrize("a", [1.0, 1.5, 7.0, 100.0, 1e4, 1e6])
+def test_tails_far_out_are_reached(a: float, tail: float) -> None:
+    """Newton's first step goes to where the tail is 0 in a double: that is not the end."""
+    with mpmath.workdps(300):
+        for x, upper in ((gamma_quantile(a, tail), False), (gamma_upper_quantile(a, tail), True)):
+            lower = lower_tail_to_the_end(a, x)
+            assert float(mpmath.log((1 - lower if upper else lower) / mpmath.mpf(tail))) == pytest.approx(
+                0.0, abs=1e-13 * max(abs(x - a), a, 1.0)
+            )
+
+
+def lower_tail_to_the_end(a: float, x: float) -> mpmath.mpf:
+    """The same with as many digits as are asked for."""
+    z, n = mpmath.mpf(x), mpmath.mpf(a)
+    term = total = mpmath.exp(n * mpmath.log(z) - z - mpmath.loggamma(n + 1))
+    while term > total * mpmath.eps:
+        n += 1
+        term *= z / n
+        total += term
+    return total
