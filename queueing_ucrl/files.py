@@ -21,6 +21,11 @@ def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.urandom(6).hex()}.part")
 
 
+def is_part(name: str) -> bool:
+    """Whether a file's name is one that `part_of` gives; a download of somebody's may end in `.part` too."""
+    return re.search(r"[.][0-9a-f]{12}[.]part\Z", name) is not None
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """An error in writing names the file: the libraries below do not know it."""

@@ -26,7 +26,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
 from queueing_ucrl.experiments.trial import Trial, TrialResult
-from queueing_ucrl.files import digest_of, is_plain_file, naming, part_of, plain_data, put_in_place, write_atomically
+from queueing_ucrl.files import (
+    digest_of,
+    is_part,
+    is_plain_file,
+    naming,
+    part_of,
+    plain_data,
+    put_in_place,
+    write_atomically,
+)  # fmt: skip
 from queueing_ucrl.messages import shown_path
 
 if TYPE_CHECKING:
@@ -177,9 +186,9 @@ class StudyFolder:
         for item in self.path.iterdir():
             if item.name in KINDS and item.is_dir() and not item.is_symlink():
                 for _, _, files in os.walk(item):
-                    if not all(name.endswith(".part") for name in files):
+                    if not all(map(is_part, files)):
                         return False
-            elif item.suffix != ".part" and item.name not in (LOCK, MANIFEST):
+            elif not is_part(item.name) and item.name not in (LOCK, MANIFEST):
                 return False
         return True
 
@@ -189,7 +198,7 @@ class StudyFolder:
             walk = os.walk(folder) if folder != self.path else [(str(folder), [], os.listdir(folder))]
             for place, _, files in walk:
                 for name in files:
-                    if name.endswith(".part"):
+                    if is_part(name):
                         with suppress(IsADirectoryError, FileNotFoundError, PermissionError):
                             (Path(place) / name).unlink()
 
@@ -306,7 +315,7 @@ class StudyFolder:
         part = part_of(path)
         try:
             with naming(path):
-                with pq.ParquetWriter(part, schema) as writer:
+                with pq.ParquetWriter(part.absolute(), schema) as writer:
                     waiting: list[pa.Table] = []
                     for table in tables:
                         waiting.append(table)

@@ -28,6 +28,7 @@ from queueing_ucrl.experiments.regret import CAUSES, KINDS, REWARDS
 from queueing_ucrl.experiments.study import Cell, StoredResults, Study
 from queueing_ucrl.experiments.trial import Trial, TrialResult, run_trial
 from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.model.checks import listed
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.desk import begin_session, controller_name
@@ -66,6 +67,7 @@ def _numbers(cell: Cell, times: int | None = None) -> int:
 
 def named_controllers(controllers: Iterable[Any]) -> list[tuple[str, Any]]:
     """Controllers (objects or names) with names that differ."""
+    controllers = listed(controllers, "controllers")
     made = [make_controller(item) if isinstance(item, str) else item for item in controllers]
     if not made:
         raise ValueError("controllers must name at least one controller")

@@ -146,6 +146,8 @@ class Sinusoid(ArrivalPattern):
             raise ValueError(f"a sinusoid's amplitude must be between 0 and 1, got {self.amplitude}")
         if not self.period > 0:
             raise ValueError(f"a sinusoid's period must be a positive number, got {self.period}")
+        if not math.isfinite(2.0 * math.pi / self.period):
+            raise ValueError(f"a sinusoid's period {self.period:g} is too short for double precision")
 
     @property
     def code(self) -> tuple[int, FloatArray]:

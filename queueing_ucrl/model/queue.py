@@ -39,6 +39,7 @@ RATE_RANGE = 1e100  # largest over smallest positive rate; beyond it products of
 
 SLOWEST, FASTEST = 1e-150, 1e150  # rates whose squares, and the squares of the times between events, are doubles
 LONGEST_RUN = 1e13  # arrivals: at ten million a second, more than ten days
+SHORTEST_PERIOD = 1e-12  # of a pattern, of the horizon: the clock has 16 digits, of which the phase needs four
 
 
 @dataclass(frozen=True)
@@ -281,6 +282,12 @@ class Queue(ReadOnlyArrays):
                 f"horizon {horizon:g} at up to {rate:g} arrivals per unit of time means {horizon * rate:.3g} arrivals: "
                 f"more than {LONGEST_RUN:g} would take weeks; choose a shorter horizon"
             )
+        for c in self.classes:
+            if c.pattern.period < SHORTEST_PERIOD * horizon:
+                raise ValueError(
+                    f"class {c.name!r}: a period of {c.pattern.period:g} cannot be told from the next at a time of "
+                    f"{horizon:g} in double precision; choose a longer period or a shorter horizon"
+                )
         return horizon
 
     def plain_data(self) -> dict[str, Any]:

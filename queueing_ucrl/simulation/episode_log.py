@@ -259,7 +259,7 @@ def _opened(source: Any) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.ParquetFile(source if isinstance(source, Path) else pa.BufferReader(source))
+    return pq.ParquetFile(source.absolute() if isinstance(source, Path) else pa.BufferReader(source))
 
 
 def schema_of(source: Any) -> pa.Schema:

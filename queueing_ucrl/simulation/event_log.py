@@ -128,7 +128,7 @@ class ParquetLog:
         schema = schema.with_metadata({"queueing_ucrl": json.dumps(metadata, sort_keys=True)})
         self.schema: pa.Schema = schema
         with naming(self.path):
-            self.writer = pq.ParquetWriter(self.part, schema, compression="zstd")
+            self.writer = pq.ParquetWriter(self.part.absolute(), schema, compression="zstd")
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows; a full row group goes to the file. Its borders do not depend on how rows come."""
@@ -184,7 +184,8 @@ def read_events(path: str | Path, columns: Sequence[str] | None = None) -> pd.Da
     """An event log from a Parquet file, or those of a folder of them, one after the other."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path, columns=list(columns) if columns else None)
+    source = Path(path).absolute()  # pyarrow would take a leading "~" for the home folder
+    table = pq.read_table(source, columns=list(columns) if columns else None)
     return as_frame(table) if "job" in table.column_names else table.to_pandas()
 
 

@@ -486,7 +486,7 @@ class Kernel:
         if plan.departure_limit is None:
             self.departure_limit = NEVER
         else:
-            self.departure_limit = int(state.counts[DEPARTURES]) + plan.departure_limit
+            self.departure_limit = min(NEVER, int(state.counts[DEPARTURES]) + int(plan.departure_limit))
         state.time_in_state[:] = 0.0
         if self.desk.ticking:
             state.visit_limits[:] = self.desk.visit_limits()

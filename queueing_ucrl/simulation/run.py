@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queueing_ucrl.experiments.regret import KINDS, RegretCurve, curve_from_events, decompose
+from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import Queue
 from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.episode_log import PolicyGains, StreamedRecords, episode_row
@@ -56,14 +57,14 @@ class Run:
     def _gains(self) -> PolicyGains:
         return PolicyGains(self.queue)
 
+    def _worth(self, policy: Policy) -> float:
+        """The gain of a table; of one that a controller which decides each arrival does not keep to, nan."""
+        return np.nan if self.decides_each_arrival else self._gains(policy)
+
     @property
     def _segments(self) -> list[tuple[float, float]]:
         """(start, gain) of the policies in force; a controller that decides each arrival has none to speak of."""
-        gains = self._gains
-        return [
-            (segment.start, np.nan if self.decides_each_arrival else gains(segment.policy))
-            for segment in self.records.segments
-        ]
+        return [(segment.start, self._worth(segment.policy)) for segment in self.records.segments]
 
     @cached_property
     def episodes(self) -> pd.DataFrame:
@@ -74,7 +75,7 @@ class Run:
 
     def episode_rows(self) -> list[dict[str, Any]]:
         """The episode table as plain data."""
-        return [episode_row(e, self._gains(e.policy)) for e in self.records.episodes]
+        return [episode_row(e, self._worth(e.policy)) for e in self.records.episodes]
 
     @cached_property
     def solves(self) -> pd.DataFrame:
@@ -180,7 +181,7 @@ class Run:
             "optimal_gain": None if self.best is None else self.best.gain,
             "no_optimum": self.no_optimum,
             "gain": float(last.expected_reward.sum()) / self.horizon,
-            "last_policy_gain": _or_none(self._gains(self.records.segments[-1].policy)),
+            "last_policy_gain": _or_none(self._worth(self.records.segments[-1].policy)),
             "regret": {kind: None if self.best is None else _or_none(curve.total(kind)[-1]) for kind in KINDS},
             "classes": classes,
             "utilisation": self.records.busy_time / (self.horizon * self.queue.servers),

@@ -77,10 +77,13 @@ def _checked_grid(grid: Sequence[float] | FloatArray | None, horizon: float) -> 
 def _streamed(noted: tuple[Any, ...], writer: EpisodeWriter, *, each: bool) -> StreamedRecords:
     """Records that let episodes and policies go. each: it decides each arrival, and its tables are worth nothing."""
     queue, best = noted[:2]
-    gains = PolicyGains(queue)
+    known = PolicyGains(queue)
+
+    def gains(policy: Policy) -> float:
+        return math.nan if each else known(policy)
 
     def loss(policy: Policy) -> float:
-        return math.nan if each or best is None else best.gain - gains(policy)
+        return math.nan if best is None else best.gain - gains(policy)
 
     return StreamedRecords(*noted, writer=writer, gains=gains, loss_of=loss)
 

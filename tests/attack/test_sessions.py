@@ -238,3 +238,24 @@ def test_a_session_cannot_change_the_queue_through_what_it_is_shown(engine):
     run = qu.simulate(fresh, guest, horizon=50.0, seed=3, engine=engine)
     assert run.summary()["classes"] == plain["classes"]
     assert np.all(run.episodes.arrivals >= 0)
+
+
+@pytest.mark.parametrize("limit", [2**63 - 1, 2**70, np.int64(2**63 - 1)], ids=repr)
+def test_a_number_of_departures_that_never_comes_is_the_same_on_both_engines(limit):
+    guest = controller(first=lambda: qu.Plan(policy=ALL, departure_limit=limit))
+    rewards = [qu.simulate(QUEUE, guest, horizon=50.0, engine=e).summary()["expected_reward"] for e in ENGINES]
+    assert rewards[0] == rewards[1]
+
+
+def test_a_table_that_is_not_kept_to_has_no_gain():
+    guest = controller(decide=lambda *_: False)
+    run = qu.simulate(QUEUE, guest, horizon=50.0)
+    assert run.summary()["last_policy_gain"] is None
+    assert run.episodes["gain"].isna().all()
+    study = qu.replicate(QUEUE, [guest], horizon=50.0, replications=1, jobs=1)
+    assert study.episodes()["gain"].isna().all()
+
+
+def test_one_name_is_no_list_of_controllers():
+    with pytest.raises(TypeError, match="controllers must be a list, got 'oracle'"):
+        qu.replicate(QUEUE, "oracle", horizon=5.0, replications=1)

@@ -126,7 +126,7 @@ def test_a_folder_in_which_nothing_was_computed_can_be_used_for_another_study(tm
     out = tmp_path / "out"
     StudyFolder(out, {"a": 1}, {})
     (out / "trials" / "0000" / "oracle").mkdir(parents=True)
-    (out / "trials" / "0000" / "oracle" / "000000.parquet.0123.part").write_bytes(b"half")
+    (out / "trials" / "0000" / "oracle" / "000000.parquet.0123456789ab.part").write_bytes(b"half")
     StudyFolder(out, {"a": 2}, {})
     assert json.loads((out / "manifest.json").read_text())["identity"] == {"a": 2}
     assert not list(out.rglob("*.part"))
@@ -135,12 +135,37 @@ def test_a_folder_in_which_nothing_was_computed_can_be_used_for_another_study(tm
         StudyFolder(out, {"a": 3}, {})
 
 
+def test_a_file_of_somebody_else_that_is_half_written_is_left_alone(tmp_path: Path) -> None:
+    """Browsers and others end the names of what they have not finished in `.part` too."""
+    (tmp_path / "film.mp4.part").write_bytes(b"half")
+    with pytest.raises(FolderError, match="holds files of something else"):
+        StudyFolder(tmp_path, {"a": 1}, {})
+    study = StudyFolder(tmp_path / "out", {"a": 1}, {})
+    (study.path / "film.mp4.part").write_bytes(b"half")
+    study.tidy()
+    assert (study.path / "film.mp4.part").exists()
+
+
+def test_a_folder_whose_name_begins_with_a_tilde_is_a_folder_like_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No shell turns `--out=~/results` into a place in the home folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    path = scenario_file(tmp_path)
+    for _ in range(2):  # made, and read again
+        result = run(path, "--horizon", 20, "--jobs", 1, "--log", "--out", "~/results")
+        assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "~" / "results" / "curves.parquet").exists()
+    assert not (tmp_path / "home").exists()
+
+
 def test_a_folder_within_a_folder_of_studies_is_left_alone_when_tidying(tmp_path: Path) -> None:
     inner = StudyFolder(tmp_path / "out" / "figure1", {"a": 1}, {})
-    (inner.path / "summary.json.0123.part").write_bytes(b"half")
+    (inner.path / "summary.json.0123456789ab.part").write_bytes(b"half")
     (tmp_path / "out" / "manifest.json").write_text('{"identity": {"b": 1}}')
     StudyFolder(tmp_path / "out", {"b": 1}, {})
-    assert (inner.path / "summary.json.0123.part").exists()
+    assert (inner.path / "summary.json.0123456789ab.part").exists()
 
 
 @pytest.mark.parametrize("length", [200, 300, 3000, 5000])

@@ -248,7 +248,7 @@ def _empty(path: Path) -> None:
 
 
 def _half_written(path: Path) -> None:
-    path.replace(path.with_name(path.name + ".part"))
+    path.replace(path.with_name(path.name + ".0123456789ab.part"))
 
 
 @pytest.mark.parametrize("harm", [_truncate, _garble, _empty, _half_written, Path.unlink])
@@ -393,7 +393,7 @@ def test_a_file_in_place_of_the_folder_is_told(tmp_path: Path) -> None:
 def test_a_folder_that_a_killed_run_had_only_begun_is_used(whole: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / "manifest.json.part").write_text('{"iden', encoding="utf-8")
+    (out / "manifest.json.0123456789ab.part").write_text('{"iden', encoding="utf-8")
     assert run(whole[0], "--out", out, "--jobs", 1, "--log").exit_code == 0
     assert contents(out) == contents(whole[1])
 

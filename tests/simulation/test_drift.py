@@ -383,3 +383,17 @@ def test_rates_that_change_too_fast_to_follow_are_refused_at_once():
     queue = two_class_queue(qu.Sinusoid(0.5, 1e-6), qu.Steady())
     with pytest.raises(ValueError, match="too often to follow"):
         qu.simulate(queue, "oracle-following", horizon=480.0)
+
+
+@pytest.mark.parametrize("period", [2e-14, 2e-20, 2e-300])
+def test_periods_that_the_clock_cannot_tell_apart_are_refused(period):
+    """Steps of 0 and 2 would be 0, or 2, all the time: what is left of the time after so many periods is rounding."""
+    for pattern in (qu.Steps([period / 2], [0.0, 2.0], period=period), qu.Sinusoid(0.5, period)):
+        queue = qu.Queue(2, 5, 1.0, [qu.JobClass("a", 1.5, 5.0, pattern=pattern)])
+        with pytest.raises(ValueError, match=r"class .a.: a period of .* cannot be told from the next"):
+            qu.simulate(queue, "admit-all", horizon=1000.0)
+
+
+def test_a_sinusoid_whose_angle_is_infinite_is_refused():
+    with pytest.raises(ValueError, match="too short for double precision"):
+        qu.Sinusoid(0.5, 1e-310)
