@@ -60,6 +60,8 @@ def sweep_points(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[
     for key, values in lists.items():
         if not isinstance(values, list) or not values:
             wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} must be a list of values, not empty"))
+        elif any(value in values[:k] for k, value in enumerate(values[:LARGEST_SWEEP])):
+            wrong.append((("sweep", key.split(".")[0]), f"sweep.{key} must be a list of different values"))
         elif not _put(copy.deepcopy(plain), key, values[0]):
             wrong.append(
                 (("sweep", key.split(".")[0]), f"sweep.{key} is not a key of this scenario (such as queue.servers)")

@@ -127,10 +127,11 @@ def _print_classes(console: Console, results: list[Result], units: Units) -> Non
     table.print(console)
     left = results[0]["unfinished"]
     waiting, serving = left["waiting"]["mean"] or 0.0, left["in_service"]["mean"] or 0.0
+    under = f" under {results[0]['controller']}" if len(results) > 1 else ""
     print_words(
         console,
         "rejected by the policy, blocked for lack of room; 95 % of the jobs waited less than the 95% wait; jobs at the "
-        f"end: {number(waiting, 3)} waiting (their costs are not in), {number(serving, 3)} in service",
+        f"end{under}: {number(waiting, 3)} waiting (their costs are not in), {number(serving, 3)} in service",
         style="dim",
     )
 

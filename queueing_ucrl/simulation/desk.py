@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.learning.controller import Belief, Controller, Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import one_line
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import IntArray, Queue
 from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.records import Episode, Records
+from queueing_ucrl.simulation.records import EPISODE_COLUMNS, Episode, Records
 from queueing_ucrl.solvers.service import SolverService
 
 LONGEST_TITLE = 200  # characters of a controller's name
@@ -107,6 +107,16 @@ class ControlDesk:
                 )
         return plan
 
+    def _columns(self, belief: Belief) -> dict[str, Any]:
+        """The belief's columns, whose names are its own."""
+        columns = belief.columns()
+        if not isinstance(columns, dict):
+            raise TypeError(f"controller {self.name}: a belief's columns() must be a dict, got {shown(columns)}")
+        for key in columns:
+            if not isinstance(key, str) or key in EPISODE_COLUMNS:
+                raise ValueError(f"controller {self.name}: a belief's column cannot be called {shown(key)}")
+        return columns
+
     def decides(self, job_class: int, in_system: int, now: float) -> bool:
         """What the session's own code says to an arrival: yes or no, and nothing else."""
         answer = self.session.decide(job_class, in_system, now)
@@ -172,7 +182,7 @@ class ControlDesk:
                 arrivals=tally.arrival_count,
                 expected_reward=float((tally.admissions * self.queue.rewards).sum()),
                 policy=self.policy,
-                belief={} if belief is None else belief.columns(),
+                belief={} if belief is None else self._columns(belief),
                 truth_inside=None  # rates that change in time are no one truth
                 if belief is None or self.queue.drifts
                 else belief.contains(self.queue.arrival_rates),

@@ -110,6 +110,13 @@ class Snapshot:
     wrongly_rejected: FloatArray | None  # sum of r_i(s) - g*(s) over jobs it would admit, by class; None: no optimum
 
 
+# of the episode table; those of a belief have other names
+EPISODE_COLUMNS = (
+    "controller", "replication", "episode", "start", "end", "arrivals", "expected_reward", "control_levels",
+    "trunk_reservation", "gain", "truth_inside",
+)  # fmt: skip
+
+
 @dataclass
 class Episode:
     """One stretch between two reviews."""

@@ -21,6 +21,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.solvers.policy_iteration import policy_iteration
 
+LARGEST_PROGRAM = 200_000  # states times classes: half a GB, some seconds
 AGREEMENT = 1e-7  # of the program's value and its policy's gain, in scaled units
 
 
@@ -48,6 +49,10 @@ def _program(model: AdmissionModel) -> tuple[sparse.csr_array, np.ndarray[tuple[
 
 def linear_program(model: AdmissionModel) -> tuple[Policy, int]:
     """The best policy, bias-optimal also on transient states, and the simplex iterations it took."""
+    if model.rewards.size > LARGEST_PROGRAM:
+        raise ValueError(
+            f"lp is for at most {LARGEST_PROGRAM} pairs of a state and a class, got {model.rewards.size}: use pi-b"
+        )
     matrix, bound = _program(model)
     cost = np.zeros(model.capacity + 1)
     cost[0] = 1.0

@@ -259,3 +259,17 @@ def test_a_table_that_is_not_kept_to_has_no_gain():
 def test_one_name_is_no_list_of_controllers():
     with pytest.raises(TypeError, match="controllers must be a list, got 'oracle'"):
         qu.replicate(QUEUE, "oracle", horizon=5.0, replications=1)
+
+
+@pytest.mark.parametrize("columns", [None, [1], {5: 1}, {"controller": 1}, {"replication": 2}, {"gain": 3.0}], ids=str)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_columns_of_a_belief_have_names_of_their_own(engine, columns):
+    class Belief:
+        def contains(self, arrival_rates):
+            return None
+
+        def columns(self):
+            return columns
+
+    guest = controller(first=lambda: qu.Plan(policy=ALL, belief=Belief()))
+    assert refusal(guest, engine).startswith("controller guest: a belief's column")

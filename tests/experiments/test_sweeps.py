@@ -116,6 +116,7 @@ def test_a_swept_folder_can_be_continued(tmp_path: Path) -> None:
         ("controller.speed = [1]", "speed"),
         ("sweep.queue = [1]", "is not a key of this scenario"),
         (".".join("a" * 500) + " = [1]", "tables are nested too deeply, at most 40 in one another"),
+        ("queue.servers = [2, 3, 2]", "sweep.queue.servers must be a list of different values"),
         (f"queue.servers = {list(range(1, 102))}\nqueue.capacity = {list(range(1, 102))}", "more than 10000"),
     ],
 )
