@@ -624,5 +624,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
     except OSError as error:
         sys.exit(f"the output cannot be written ({error.strerror})")

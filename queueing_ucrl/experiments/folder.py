@@ -107,6 +107,7 @@ class StudyFolder:
         """The longest name of a file in it must be one that the system allows."""
         longest = self.path.absolute() / "episodes" / "0000" / ("n" * 60) / ("000000.parquet." + 12 * "0" + ".part")
         try:
+            str(longest).encode()  # what writes the tables knows names in UTF-8 only
             longest.lstat()
         except (FileNotFoundError, NotADirectoryError):
             pass

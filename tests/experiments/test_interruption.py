@@ -69,7 +69,8 @@ def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, float]], *o
             began = (out / "manifest.json").exists()  # before that it is Python that ends, not we
             process.send_signal(number)
             told = without_progress(process.communicate(timeout=60)[1])
-            if process.returncode == 0 or not began:
+            before_it_listened = not told and process.returncode in (-number, ENDS[signal.Signals(number)])
+            if process.returncode == 0 or not began or (number != signal.SIGKILL and before_it_listened):
                 continue
             killed += 1
             assert process.returncode == ENDS[signal.Signals(number)], told
