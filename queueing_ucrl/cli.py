@@ -402,7 +402,7 @@ def _study(
     """Run a scenario's study, with progress on the terminal, and print its results."""
     _check_settings(settings, jobs)
     with _mistakes_told():
-        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, study_cells, with_run
+        from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
         from queueing_ucrl.experiments.executors import cluster_executor
         from queueing_ucrl.experiments.folder import identity_key
         from queueing_ucrl.files import plain_data
@@ -410,7 +410,7 @@ def _study(
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.report.study_tables import print_study
         from queueing_ucrl.scenario import load_scenario
-        from queueing_ucrl.simulation.first_use import compile_first, is_compiled
+        from queueing_ucrl.simulation.first_use import compile_first
 
         scenario = with_run(load_scenario(path), **settings)
         if names is not None:
@@ -423,9 +423,7 @@ def _study(
             StudyProgress(scenario) as progress,
             _stops_told(folder_path, progress.close),
         ):
-            if not is_compiled(scenario.engine):
-                study_cells(scenario)  # a mistake is told before the wait
-                compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
+            compile_first((choice.controller for choice in scenario.controllers), progress.say, scenario.engine)
             study, folder = run_scenario(
                 scenario, folder_path, log=log, jobs=jobs, executor=executor, progress=progress.done,
                 within=progress.within,
