@@ -293,8 +293,10 @@ def test_the_log_is_written_where_asked_and_changes_nothing(scenario, tmp_path):
     loaded = qu.load_scenario(path)
     events = qu.simulate(loaded.queue, loaded.controller, horizon=200.0, seed=4, replication=1, log=True).events
     assert qu.read_events(next(log for log in logs if log.name == "000001.parquet")).equals(events)
-    logged = {name: digest for name, digest in contents(tmp_path / "logged").items() if not name.startswith("events")}
-    assert logged == contents(tmp_path / "plain")
+    logged, plain = contents(tmp_path / "logged"), contents(tmp_path / "plain")
+    digests = {f"trials/0000/ucrl-ac/00000{r}.json" for r in range(3)}  # of the logs
+    assert {name for name in logged if not name.startswith("events/")} == {*plain, *digests}
+    assert {name: logged[name] for name in plain} == plain
 
 
 # --- again, and in the wrong place -----------------------------------------------------------------------------------

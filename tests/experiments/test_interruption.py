@@ -107,12 +107,12 @@ def test_stopped_with_logs_being_written_by_workers(number: int, tmp_path: Path)
     process = started("run", scenario, "--out", out, *options)
     wait_for(lambda: any(path.stat().st_size > 100_000 for path in out.rglob("*.part")), process=process)
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    told = without_progress(process.communicate(timeout=60)[1])
     assert process.returncode == ENDS[signal.Signals(number)], told
     assert told == f"stopped; finished trials are kept in {out}, and the same command goes on from there\n"
     assert not list(out.rglob("*.part"))
-    for path in out.rglob("*.partial.parquet"):
-        assert len(pd.read_parquet(path)) > 1000
+    for path in out.rglob("*.partial.parquet"):  # the other worker's may have no rows yet
+        assert pd.read_parquet(path)["time"].is_monotonic_increasing
     for folder in (out, tmp_path / "whole"):
         assert run(scenario, "--out", folder, *options).exit_code == 0
     assert contents(out) == contents(tmp_path / "whole")
