@@ -46,7 +46,7 @@ OnProgress = Callable[[int, float], None]  # policies tried, the best gain so fa
 PIECES = 64  # of a sinusoid's period
 LARGEST_DENOMINATOR = 1000  # periods whose ratios need a larger one have no common period
 MOST_PIECES = 10**6
-MOST_WORK = 2e8  # steps of one pass: a fraction of a second, and some 20 passes a policy
+MOST_WORK = 1e9  # steps of one pass: some seconds, and some 20 passes a policy
 MOST_PASSES = 500  # until a period's law repeats; 20 as a rule
 REMEMBERED = 6  # laws that are mixed
 SAME_LAW = 1e-13  # in l1
@@ -317,6 +317,7 @@ class Drift:
     queue: Queue
     horizon: float | None = None  # None: the long run, of rates that repeat
     pieces: int = PIECES
+    most_work: float = MOST_WORK  # steps of one pass, beyond which it is refused at once
 
     def __post_init__(self) -> None:
         if self.horizon is not None and not 0 < self.horizon < math.inf:
@@ -386,10 +387,10 @@ class Drift:
         for rates, lengths in meshes:
             jumps = (rates.sum(axis=1) + self.queue.max_service_rate) * lengths
             work += float((jumps + 9.0 * np.sqrt(jumps) + 40.0).sum()) * self.queue.capacity
-        if not work < MOST_WORK:
+        if not work < self.most_work:
             raise ValueError(
                 f"following this queue over {self.period:g} takes {work:.2g} steps for a single policy, and "
-                f"{MOST_WORK:.0e} at most are allowed: take a smaller capacity or horizon, or periods that are closer"
+                f"{self.most_work:.0e} at most are allowed: take a smaller capacity or horizon, or closer periods"
             )
 
     def gain(self, policy: Policy) -> float:

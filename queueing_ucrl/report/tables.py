@@ -21,6 +21,7 @@ from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solution import Solution
 
 PICTURE_WIDTH = 50  # leaves room for a name and the states in 80 columns
+QUICK = 1e7  # steps of a pass through a period: what is known within a second or two is told
 TICKS = 10  # marks from one number on the axis to the next
 
 
@@ -40,7 +41,7 @@ def drifting_gain(queue: Queue, policy: Policy) -> tuple[float | None, str]:
     if not queue.drifts:
         return None, "the rates are steady"
     try:
-        return Drift(queue).gain(policy), ""
+        return Drift(queue, most_work=QUICK).gain(policy), ""
     except (ValueError, SolverError) as error:
         return None, str(error)
 
