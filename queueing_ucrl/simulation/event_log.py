@@ -134,12 +134,11 @@ class ParquetLog:
         """Take the next rows; a full row group goes to the file. Its borders do not depend on how rows come."""
         self.waiting.append(rows.copy())
         self.count += len(rows)
-        if self.count >= ROW_GROUP:
+        while self.count >= ROW_GROUP:
             pending = np.concatenate(self.waiting)
-            while len(pending) >= ROW_GROUP:
-                self._row_group(pending[:ROW_GROUP])
-                pending = pending[ROW_GROUP:]
-            self.waiting, self.count = [pending.copy()], len(pending)
+            rest = pending[ROW_GROUP:].copy()
+            self.waiting, self.count = [rest], len(rest)  # first: a stop in between must not write them twice
+            self._row_group(pending[:ROW_GROUP])
 
     def _row_group(self, rows: np.ndarray[Any, Any]) -> None:
         table = self.table.columns(rows).replace_schema_metadata(self.schema.metadata)
@@ -149,8 +148,9 @@ class ParquetLog:
     def _finish(self, path: Path) -> None:
         """Write what is left and give the file a name, once all of it is on the disk."""
         if self.count:
-            self._row_group(np.concatenate(self.waiting))
+            rows = np.concatenate(self.waiting)
             self.waiting, self.count = [], 0
+            self._row_group(rows)
         with naming(self.path):
             self.writer.close()
             put_in_place(self.part, path)
