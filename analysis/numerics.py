@@ -14,11 +14,15 @@ from pathlib import Path
 
 import mpmath as mp
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import special
 
 import queueing_ucrl as qu
 from queueing_ucrl.model.birth_death import policy_rates, stationary_weights
 from queueing_ucrl.model.waits import ErlangWaits
+from queueing_ucrl.paper.work import markdown_table
+from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
+from queueing_ucrl.report.plots import figure_bytes
 
 REWARDS = (20.0, 10.0)
 LOADS = (0.5, 1.0, 2.7)
@@ -113,11 +117,7 @@ def written(error: float) -> str:
 
 
 def print_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """A Markdown table."""
-    widths = [max(len(row[j]) for row in [header, *rows]) for j in range(len(header))]
-    for row in [header, tuple("-" * width for width in widths), *rows]:
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |")
-    print()
+    print(markdown_table(header, rows) + "\n")
 
 
 def print_formulas() -> None:
@@ -187,16 +187,17 @@ def print_tails() -> None:
 
 def draw(path: Path) -> None:
     """Errors by state for one queue; errors by the place where the two recursions meet, for another."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
     queue = the_queue(150, 0.75, servers=80)
     chain, policy = admit_all(queue), qu.Policy.admit_all(150, len(REWARDS))
-    styles = {"two-sided": ("C0", "-", 2.5), "dense": ("C7", "-", 1.2), "forward": ("C2", "--", 1.5),
-              "backward": ("C3", "-.", 1.5), "closed-form": ("C1", ":", 2.0)}  # fmt: skip
+    styles = {
+        "two-sided": (BLUE, "-", 2.5),
+        "dense": (GREY, "-", 1.2),
+        "forward": (GREEN, "--", 1.5),
+        "backward": (VERMILION, "-.", 1.5),
+        "closed-form": (ORANGE, ":", 2.0),
+    }
     for method, (colour, line, width) in styles.items():
         errors = chain.errors(qu.evaluate(queue, policy, method=method).relative_bias)
         left.semilogy(np.maximum(errors, 1e-18), color=colour, linestyle=line, linewidth=width, label=method)
@@ -205,17 +206,17 @@ def draw(path: Path) -> None:
 
     chain = admit_all(the_queue(1000, 1.0, servers=50))
     places = sorted({*range(0, 50, 3), *range(50, 1000, 25), 49, 1000})
-    right.semilogy(places, [chain.worst(meeting_at(chain, k)) for k in places], "C0.-")
+    right.semilogy(places, [chain.worst(meeting_at(chain, k)) for k in places], ".-", color=BLUE)
     law = np.empty(1001)
     total, mode = stationary_weights(chain.birth, chain.death, law, np.empty(1001, dtype=np.int64))
-    right.axvline(mode, color="C3", linestyle="--", label=f"mode, {mode}")
+    right.axvline(mode, color=VERMILION, linestyle="--", label=f"mode, {mode}")
     median = int(np.argmax(np.cumsum(law) > 0.5 * total))
-    right.axvline(median, color="C2", label=f"median, {median}")
+    right.axvline(median, color=GREEN, label=f"median, {median}")
     right.set(title="admit-all, c = 50, S = 1000, load 1", xlabel="where the recursions meet", ylabel="largest error")
     right.legend(loc="upper right")
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=130)
+    path.write_bytes(figure_bytes(figure))
 
 
 def main() -> None:

@@ -11,4 +11,5 @@ SUITES = {
     "simulation": "benchmarks.simulation",
     "learners": "benchmarks.learners",
     "learning": "benchmarks.learning",
+    "studies": "benchmarks.studies",
 }

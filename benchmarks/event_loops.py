@@ -1,6 +1,7 @@
 """What the simulation is compared with: the same queue under a fixed admission table, written in other ways.
 
-Each takes (queue, table, horizon, seed) and gives (arrivals, jobs admitted).
+Each takes (queue, table, horizon, seed) and gives (arrivals, jobs admitted). `random_numbers` is what a run cannot do
+without.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
+
 import queueing_ucrl as qu
+from queueing_ucrl.variates import Exponentials
 
 Table = list[list[bool]]
 
@@ -104,3 +108,10 @@ def ciw_network(queue: qu.Queue, table: Table, horizon: float, seed: int) -> tup
     simulation.simulate_until_max_time(horizon)
     node = simulation.nodes[0]
     return node.number_of_individuals, node.number_accepted_individuals
+
+
+def random_numbers(queue: qu.Queue, horizon: float) -> None:
+    """What chance alone costs the compiled engine: two exponential numbers for each arrival, in blocks."""
+    numbers, block = Exponentials(np.random.default_rng(1)), np.empty(4096)
+    for _ in range(round(2 * queue.total_arrival_rate * horizon / block.size)):
+        numbers.fill(block)

@@ -25,10 +25,8 @@ def run(*arguments: object, limit: float) -> list[dict[str, float]]:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "benchmarks.fresh", *map(str, arguments)]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=limit, env=environment, cwd=Path(__file__).parents[1],
-            check=False,
-        )  # fmt: skip
+        where = {"env": environment, "cwd": Path(__file__).parents[1]}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, **where)
     except subprocess.TimeoutExpired as late:
         output = late.stdout or b""
         text = output.decode() if isinstance(output, bytes) else output

@@ -18,15 +18,11 @@ def tabular_learners(smoke: bool) -> Measured:
     ticks = 3500 if smoke else TICKS
     sides = {name: lambda name=name: qu.simulate(queue, name, horizon=ticks / rate, seed=1) for name in LIMITS}
     seconds = race(sides, 1 if smoke else 3)
-    return Measured(
-        [
-            Line(
-                f"{name}, a tick", 1e6 * seconds[name] / ticks, "us", at_most=limit,
-                note=f"{ticks} ticks, S = 20; a public library took {ELSEWHERE[name]}",
-            )
-            for name, limit in LIMITS.items()
-        ]
-    )  # fmt: skip
+    lines = []
+    for name, limit in LIMITS.items():
+        note = f"{ticks} ticks, S = 20; a public library took {ELSEWHERE[name]}"
+        lines.append(Line(f"{name}, a tick", 1e6 * seconds[name] / ticks, "us", at_most=limit, note=note))
+    return Measured(lines)
 
 
 MEASURES = [tabular_learners]

@@ -80,7 +80,7 @@ def whole_runs(smoke: bool) -> Measured:
         "certainty-equivalent, grid 1.1": qu.CertaintyEquivalent(),
         "certainty-equivalent, mu unknown": qu.CertaintyEquivalent(service_rate="unknown"),
     }
-    reviews = {name: len(run(controller).records.episodes) - 1 for name, controller in controllers.items()}
+    reviews = {name: len(run(controller).ledger.episodes) - 1 for name, controller in controllers.items()}
     seconds = race({n: lambda c=c: run(c) for n, c in controllers.items()}, 2 if smoke else 7)
     base = seconds["ucrl-ac"]
     lines = [Line("a run under ucrl-ac", base, "s", note=f"T = {horizon:g}, {reviews['ucrl-ac']} reviews")]

@@ -53,10 +53,12 @@ def engines(smoke: bool) -> Measured:
     }
     if find_spec("ciw") is not None:
         others["Ciw"] = event_loops.ciw_network
-    horizons = {"twin": fast, "twin, log": fast / 4, "world": slow, "world, log": slow, **dict.fromkeys(others, slow)}
+    horizons = {"twin": fast, "twin, log": fast / 4, "random numbers": fast}
+    horizons |= dict.fromkeys(["world", "world, log", *others], slow)
     sides: dict[str, Callable[[], object]] = {
         "twin": lambda: _twin(queue, horizons["twin"]),
         "twin, log": lambda: _twin(queue, horizons["twin, log"], log=True),
+        "random numbers": lambda: event_loops.random_numbers(queue, fast),
         "world": lambda: _twin(queue, slow, engine="simpy"),
         "world, log": lambda: _twin(queue, slow, engine="simpy", log=True),
     }
@@ -73,6 +75,8 @@ def engines(smoke: bool) -> Measured:
         return Line(measure, each[over] / each[under], "x", note=note, **claim)  # type: ignore[arg-type]
 
     lines = [
+        line("twin / its random numbers alone", "twin", "random numbers", at_most=5),
+        line("twin with the log / without", "twin, log", "twin", at_most=2),
         line("SimPy world / twin, no log", "world", "twin", at_least=120),
         line("SimPy world / twin, with the log", "world, log", "twin, log", at_least=60),
         line("bare heapq loop / twin", "heapq", "twin", at_least=8),
@@ -139,18 +143,17 @@ def growth(smoke: bool) -> Measured:
         limit = float(np.log(xs[-1]) / np.log(xs[0]))
         return Line(f"cost an arrival, largest / smallest {kind}", ys[-1] / ys[0], "x", at_most=limit, note=note(kind))
 
+    def power_of(kind: str, limit: float) -> Line:
+        exponent = growth_exponent(sizes[kind], nanoseconds[kind])
+        return Line(f"cost an arrival, growth exponent in {kind}", exponent, at_most=limit, note=note(kind))
+
     return Measured(
+        [logarithmic("S"), logarithmic("c"), power_of("m", 1.0), power_of("T", 0.05)],
         [
-            logarithmic("S"),
-            logarithmic("c"),
-            Line("cost an arrival, growth exponent in m", growth_exponent(sizes["m"], nanoseconds["m"]), at_most=1.0,
-                 note=note("m")),
-            Line("cost an arrival, growth exponent in T", growth_exponent(sizes["T"], nanoseconds["T"]), at_most=0.05,
-                 note=note("T")),
+            Panel(f"the twin, in {kind}", words[kind], "ns an arrival", {"twin": (sizes[kind], nanoseconds[kind])})
+            for kind in sizes
         ],
-        [Panel(f"the twin, in {kind}", words[kind], "ns an arrival", {"twin": (sizes[kind], nanoseconds[kind])})
-         for kind in sizes],
-    )  # fmt: skip
+    )
 
 
 def memory(smoke: bool) -> Measured:
@@ -195,14 +198,59 @@ def paper_study(smoke: bool) -> Measured:
     arrivals = 0
     for name in PAPER:
         scenario = qu.load_scenario(folder / f"{name}.toml")
-        study = qu.replicate(
-            scenario.queue, [scenario.controller], horizon=horizon, replications=replications, seed=scenario.seed
-        )
+        amount = {"horizon": horizon, "replications": replications, "seed": scenario.settings.seed}
+        study = qu.replicate(scenario.queue, [scenario.controller], **amount)
         arrivals += sum(c["arrivals"] for result in study.results[0] for c in result.summary["classes"])
     seconds = perf_counter() - began
     note = f"six queues x {replications}, T = {horizon:g}, {arrivals:.3g} arrivals; {_busy()}"
     return Measured([Line("the paper's trajectories, all cores", seconds, "s", note=note)])
 
 
-MEASURES = [engines, trajectory, growth, memory, two_processes]
+def _worlds() -> dict[str, qu.System]:
+    """The paper's first queue as a system, with more and more of what real ones have."""
+    law = qu.LogNormal(mean=1.0 / 0.3, cv=1.2)
+    jobs = [
+        qu.JobClass(name, 1.0, reward, qu.Linear(0.1), service=law)
+        for name, reward in (("gold", 20.0), ("basic", 10.0))
+    ]
+    patience, breakdowns = qu.Exponential(0.1), qu.Breakdowns(qu.Exponential(0.005), qu.Exponential(0.1))
+    return {
+        "general law": qu.System(5, 20, jobs),
+        "patience": qu.System(5, 20, jobs, patience=patience),
+        "shifts, breakdowns": qu.System(
+            qu.Shifts([8.0], [3, 7], 24.0), 20, jobs, patience=patience, breakdowns=breakdowns
+        ),
+    }
+
+
+def worlds(smoke: bool) -> Measured:
+    """Time an arrival where jobs give up and servers come and go, beside the plain queue and the SimPy world."""
+    queue, slow, fast = queues.paper(20), 300.0 if smoke else 2000.0, 5e4 if smoke else 5e5
+
+    def run(system: qu.System, horizon: float, engine: str) -> Callable[[], object]:
+        return lambda: qu.simulate(system, "admit-all", horizon=horizon, seed=1, engine=engine, grid=[horizon])
+
+    sides, horizons = {"plain": run(queue, fast, "compiled")}, {"plain": fast}
+    for name, system in _worlds().items():
+        sides |= {name: run(system, fast, "compiled"), f"{name}, SimPy": run(system, slow, "simpy")}
+        horizons |= {name: fast, f"{name}, SimPy": slow}
+    seconds = race(sides, 2 if smoke else 7)
+    each = {name: seconds[name] / (queue.total_arrival_rate * horizons[name]) for name in sides}
+    lines = []
+    for name in _worlds():
+        world, claims = f"{name}, SimPy", name == "patience"
+        note = f"{1e9 * each[name]:.0f} ns to {1e9 * each['plain']:.0f} ns an arrival"
+        lines.append(
+            Line(f"{name} / plain queue", each[name] / each["plain"], "x", at_most=2 if claims else None, note=note)
+        )
+        note = f"{1e6 * each[world]:.3g} us to {1e6 * each[name]:.3g} us an arrival"
+        lines.append(
+            Line(
+                f"{name}: SimPy world / twin", each[world] / each[name], "x", at_least=80 if claims else None, note=note
+            )
+        )
+    return Measured(lines)
+
+
+MEASURES = [engines, worlds, trajectory, growth, memory, two_processes]
 FULL = [paper_study]

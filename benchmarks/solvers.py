@@ -24,29 +24,27 @@ def growth_in_states(smoke: bool) -> Measured:
     each = [seconds[str(S)] / iterations[str(S)] for S in sizes]
     counts = "constant" if len(set(iterations.values())) == 1 else "not constant"
     note = f"S = {sizes[0]} to {sizes[-1]}, {counts}: {sorted(set(iterations.values()))} iterations"
+    curves = {"solve": (sizes, [seconds[str(S)] for S in sizes]), "one iteration": (sizes, each)}
     return Measured(
         [
             Line("PI-B growth exponent in S, an iteration", growth_exponent(sizes, each), at_most=1.2, note=note),
             Line("PI-B a state and iteration, largest S", 1e9 * each[-1] / sizes[-1], "ns"),
         ],
-        [Panel("PI-B, m = 2", "room in the system S", "seconds", {
-            "solve": (sizes, [seconds[str(S)] for S in sizes]), "one iteration": (sizes, each)})],
-    )  # fmt: skip
+        [Panel("PI-B, m = 2", "room in the system S", "seconds", curves)],
+    )
 
 
 def large_queue(smoke: bool) -> Measured:
     """Time and peak memory of a fresh process at S = 10^6."""
     S = 10**4 if smoke else 10**6
     (result,) = fresh.run("large", S, limit=300)
+    note = f"fresh process: build {result['build']:.3g}, solve {result['solve']:.3g}, compiled code cached"
     return Measured(
         [
-            Line(
-                f"PI-B at S = {S}, m = 2", result["build"] + result["solve"], "s", at_most=2.0,
-                note=f"fresh process: build {result['build']:.3g}, solve {result['solve']:.3g}, compiled code cached",
-            ),
+            Line(f"PI-B at S = {S}, m = 2", result["build"] + result["solve"], "s", at_most=2.0, note=note),
             Line(f"peak memory at S = {S}", result["peak"] / 1e9, "GB", at_most=1.0, note="whole process"),
         ]
-    )  # fmt: skip
+    )
 
 
 def many_servers(smoke: bool) -> Measured:
@@ -120,10 +118,7 @@ def other_package(smoke: bool) -> Measured:
             for name, threads in (("one thread", False), ("parallel", True))
         )
         note = f"solve() only (mpi, average, tolerance 1e-3): {tried}; ours {1e3 * ours:.3f} ms; gains agree"
-        lines.append(
-            Line(f"mdpsolver / PI-B, S = {S}, {family}", theirs / ours, "x",
-                 at_least=100, note=note)
-        )  # fmt: skip
+        lines.append(Line(f"mdpsolver / PI-B, S = {S}, {family}", theirs / ours, "x", at_least=100, note=note))
     return Measured(lines)
 
 
@@ -183,11 +178,11 @@ def growth_in_classes(smoke: bool) -> Measured:
     seconds = race({name: lambda model=model: qu.solve(model) for name, model in models.items()}, 2 if smoke else 7)
     each = [t / n for t, n in zip(seconds.values(), iterations, strict=True)]
     note = f"m = {counts[0]} to {counts[-1]}, {min(iterations)} to {max(iterations)} iterations"
+    curves = {"solve": (counts, list(seconds.values())), "one iteration": (counts, each)}
     return Measured(
         [Line(f"PI-B growth exponent in m, an iteration, S = {S}", growth_exponent(counts, each), note=note)],
-        [Panel(f"PI-B, S = {S}", "classes m", "seconds", {
-            "solve": (counts, list(seconds.values())), "one iteration": (counts, each)})],
-    )  # fmt: skip
+        [Panel(f"PI-B, S = {S}", "classes m", "seconds", curves)],
+    )
 
 
 MEASURES = [

@@ -3,10 +3,11 @@
 No `fastmath`: sums keep their order, so the same input gives the same bits on every run.
 Division follows IEEE 754 (x / 0 = inf) as in numpy, instead of raising.
 
-Machine code is kept in a folder named after the build: a digest of all of the package's sources, of the versions of
-Python, numba, llvmlite and numpy, and of the processor. A compiled function contains those it calls and the constants
-of the files it imports, so it is as old as the oldest of them: a change anywhere gives another folder, and nothing
-stale is ever run. numba's own cache knows the date of one file alone.
+Machine code is kept in a folder named after the build: a digest of the package's sources, of the versions of Python,
+numba, llvmlite and numpy, and of the processor. A compiled function contains those it calls, those that numba finds by
+the types of its arguments, wherever they stand, and the constants of the files it imports; so it is as old as the
+oldest of them: a change of any gives another folder, and nothing stale is ever run. numba's own cache knows the date of
+one file alone. Only the rooms that are built upon the numeric code, and give nothing to it, may change freely (APART).
 
 What cannot be read, written or trusted is compiled again: a cache is never a reason to fail.
 """
@@ -26,7 +27,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 # Intel's vector library, where it is installed, has an exp and a log of its own with other last bits
 os.environ.setdefault("NUMBA_DISABLE_INTEL_SVML", "1")
@@ -39,7 +40,12 @@ from numba.core import config
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 PACKAGE = Path(__file__).resolve().parent
+# no other room imports these, and their functions are not kept: tests/test_import_graph.py holds them to it
+APART = {"__init__", "__main__", "cli", "experiments", "paper", "report", "scenario"}
 FOLDER = "machine-code-"  # and the build's digest
 SUFFIX = ".code"
 BUILDS_KEPT = 8  # the most recently used stay, whatever their age
@@ -47,15 +53,31 @@ UNUSED_FOR = 24 * 3600.0  # seconds after which the others may go
 _CHECK = hashlib.sha256().digest_size  # bytes at the head of a file that vouch for the rest
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` with numba at its first call; machine code of the package's own functions is kept on disk."""
-    dispatcher = numba.njit(error_model="numpy", nogil=True)(function)
-    own = function.__module__.startswith(f"{__package__}.") and not getattr(function, "__closure__", None)
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba at its first call; machine code of the package's own functions is kept on disk.
+
+    To a type checker it stays the function that it is. numba makes one for each type of arguments that it meets, and
+    does not read annotations: they say what the callers give.
+    """
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    own = _is_kept(function.__module__) and not getattr(function, "__closure__", None)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         dispatcher.compile = _uninterrupted()(dispatcher.compile)
         if own:
             dispatcher._cache = _MachineCode(function)
     return dispatcher
+
+
+def _is_kept(module: str) -> bool:
+    """Whether machine code of the module's functions is kept: that changes of it are seen."""
+    package, *inside = module.split(".")
+    return package == __package__ and bool(inside) and inside[0] not in APART
+
+
+def _is_foreign(kind: Any) -> bool:
+    """Whether a type of numba's is a named tuple from elsewhere: what is found by it may change unseen."""
+    home = getattr(getattr(kind, "instance_class", None), "__module__", None)
+    return (home is not None and not _is_kept(home)) or any(map(_is_foreign, getattr(kind, "types", ())))
 
 
 @contextlib.contextmanager
@@ -128,7 +150,9 @@ class _MachineCode:
     def _file(self, signature: Any, codegen: Any) -> str:
         """The name of the file for `signature` on this processor, or "" for one that no other process can know."""
         text = repr((str(signature), codegen.magic_tuple()))
-        return "" if " at 0x" in text else f"{self._name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
+        if " at 0x" in text or any(map(_is_foreign, signature)):
+            return ""
+        return f"{self._name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{SUFFIX}"
 
     def enable(self) -> None: ...
     def disable(self) -> None: ...
@@ -138,8 +162,10 @@ class _MachineCode:
 def _source_files() -> list[str]:
     found = []
     for folder, subfolders, names in os.walk(PACKAGE):
-        subfolders[:] = [name for name in subfolders if name != "__pycache__"]
-        found += [os.path.join(folder, name) for name in names if name.endswith(".py") and not name.startswith(".")]
+        apart = APART if folder == str(PACKAGE) else set()
+        subfolders[:] = [name for name in subfolders if name not in apart and name != "__pycache__"]
+        sources = [name for name in names if name.endswith(".py") and not name.startswith(".")]
+        found += [os.path.join(folder, name) for name in sources if name[:-3] not in apart]
     return sorted(found)
 
 

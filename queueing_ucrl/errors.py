@@ -28,3 +28,7 @@ class DamagedFile(Exception):
 
 class DamageWarning(UserWarning):
     """A finished trial that cannot be read back, and is made again."""
+
+
+class PrecisionWarning(UserWarning):
+    """A study that was ended at its largest number of replications, before its measure was known well enough."""

@@ -12,6 +12,7 @@ those that pass through a logarithm or a power:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
@@ -19,10 +20,10 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.elementary import exp, log, log1p, power
+from queueing_ucrl.elementary import exp, log, log1p, power
 
-FloatArray = npt.NDArray[np.float64]
 RawArray = npt.NDArray[np.uint64]
 
 BLOCK = 4096  # raw numbers drawn at a time
@@ -81,7 +82,7 @@ _NORMAL_TAIL_INVERSE = float(1 / _NORMAL_EDGE)
 
 
 @compiled
-def _uniform(raw, used):  # type: ignore[no-untyped-def]
+def _uniform(raw: RawArray, used: int) -> tuple[float, int]:
     """On [0, 1), 53 bits."""
     if used >= raw.size:
         return 0.0, raw.size + 1
@@ -89,7 +90,7 @@ def _uniform(raw, used):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _exponential(raw, used):  # type: ignore[no-untyped-def]
+def _exponential(raw: RawArray, used: int) -> tuple[float, int]:
     """Of mean 1."""
     while used < raw.size:
         bits = np.int64(raw[used] >> np.uint64(3))
@@ -108,7 +109,7 @@ def _exponential(raw, used):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _normal(raw, used):  # type: ignore[no-untyped-def]
+def _normal(raw: RawArray, used: int) -> tuple[float, int]:
     """Of mean 0 and variance 1."""
     while used < raw.size:
         j = np.int64(raw[used] & np.uint64(255))
@@ -137,7 +138,7 @@ def _normal(raw, used):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _gamma(raw, used, shape):  # type: ignore[no-untyped-def]
+def _gamma(raw: RawArray, used: int, shape: float) -> tuple[float, int]:
     """Of this shape and scale 1."""
     if shape == 1.0:
         return _exponential(raw, used)
@@ -175,7 +176,7 @@ def _gamma(raw, used, shape):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _beta(raw, used, a, b):  # type: ignore[no-untyped-def]
+def _beta(raw: RawArray, used: int, a: float, b: float) -> tuple[float, int]:
     """On (0, 1) with density proportional to x^(a-1) (1-x)^(b-1)."""
     if a > 1.0 or b > 1.0:
         x, used = _gamma(raw, used, a)
@@ -197,7 +198,7 @@ def _beta(raw, used, a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_exponentials(raw, used, out, filled):  # type: ignore[no-untyped-def]
+def _fill_exponentials(raw: RawArray, used: int, out: FloatArray, filled: int) -> tuple[int, int]:
     """Fill `out` from its place `filled` on while the raw numbers last; (used, filled)."""
     while filled < out.size and used < raw.size:
         j = (raw[used] >> np.uint64(3)) & np.uint64(255)
@@ -216,7 +217,31 @@ def _fill_exponentials(raw, used, out, filled):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_gammas(raw, shapes, out):  # type: ignore[no-untyped-def]
+def _fill_normals(raw: RawArray, used: int, out: FloatArray, filled: int) -> tuple[int, int]:
+    """Likewise, of normal numbers."""
+    while filled < out.size:
+        x, after = _normal(raw, used)
+        if after > raw.size:
+            break
+        out[filled], used = x, after
+        filled += 1
+    return used, filled
+
+
+@compiled
+def _fill_gammas_alike(raw: RawArray, used: int, out: FloatArray, filled: int, shape: float) -> tuple[int, int]:
+    """Likewise, of gamma variables of one shape."""
+    while filled < out.size:
+        x, after = _gamma(raw, used, shape)
+        if after > raw.size:
+            break
+        out[filled], used = x, after
+        filled += 1
+    return used, filled
+
+
+@compiled
+def _fill_gammas(raw: RawArray, shapes: FloatArray, out: FloatArray) -> int:
     used = 0
     for k in range(out.size):
         out[k], used = _gamma(raw, used, shapes[k])
@@ -226,7 +251,7 @@ def _fill_gammas(raw, shapes, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _fill_betas(raw, a, b, out):  # type: ignore[no-untyped-def]
+def _fill_betas(raw: RawArray, a: FloatArray, b: FloatArray, out: FloatArray) -> int:
     used = 0
     for k in range(out.size):
         out[k], used = _beta(raw, used, a[k], b[k])
@@ -242,8 +267,8 @@ def _raw(rng: np.random.Generator, count: int) -> RawArray:
     return rng.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
 
 
-class Exponentials:
-    """Standard exponential numbers from a generator of their own, in blocks; the numbers do not depend on the blocks.
+class RawNumbers(ABC):
+    """Numbers made of the raw ones of a generator of their own, in blocks; they do not depend on the blocks.
 
     Raw numbers are drawn ahead, so nobody else may draw from the generator, a PCG64 (or another of 64 bits).
     Can be copied and pickled at any time.
@@ -254,15 +279,44 @@ class Exponentials:
         self.raw = np.empty(0, dtype=np.uint64)
         self.used = 0  # of the raw numbers
 
+    @abstractmethod
+    def _fill(self, out: FloatArray, filled: int) -> tuple[int, int]:
+        """Fill `out` from its place `filled` on while the raw numbers last; (raw numbers used, filled)."""
+
     def fill(self, out: FloatArray) -> None:
         """The next numbers, written into `out`."""
         filled = 0
         while True:
-            self.used, filled = _fill_exponentials(self.raw, self.used, out, filled)
+            self.used, filled = self._fill(out, filled)
             if filled == out.size:
                 return
             self.raw = np.concatenate([self.raw[self.used :], self.rng.bit_generator.random_raw(BLOCK)])
             self.used = 0
+
+
+class Exponentials(RawNumbers):
+    """Of mean 1."""
+
+    def _fill(self, out: FloatArray, filled: int) -> tuple[int, int]:
+        return _fill_exponentials(self.raw, self.used, out, filled)
+
+
+class Normals(RawNumbers):
+    """Of mean 0 and variance 1."""
+
+    def _fill(self, out: FloatArray, filled: int) -> tuple[int, int]:
+        return _fill_normals(self.raw, self.used, out, filled)
+
+
+class Gammas(RawNumbers):
+    """Of one shape, and scale 1; of shape 1 they are the numbers of `Exponentials`."""
+
+    def __init__(self, rng: np.random.Generator, shape: float) -> None:
+        super().__init__(rng)
+        self.shape = shape
+
+    def _fill(self, out: FloatArray, filled: int) -> tuple[int, int]:
+        return _fill_gammas_alike(self.raw, self.used, out, filled, self.shape)
 
 
 @dataclass

@@ -258,6 +258,89 @@ class PreciseWaits:
             return total
 
 
+class PreciseImpatientWaits:
+    """W = min(V, Exp(theta)), k = 1 .. stages: Erlang-A's times in queue, nothing rounded but to so many digits."""
+
+    def __init__(self, servers: int, service_rate: float, theta: float, stages: int, digits: int = 140) -> None:
+        self.stages, self.digits = stages, digits
+        with localcontext(decimals(digits)):
+            self.rate, self.theta = servers * Decimal(service_rate), Decimal(theta)
+
+    def _context(self):
+        return localcontext(decimals(self.digits))
+
+    def _beta_tails(self, a: Decimal, time: Decimal) -> list[Decimal]:
+        """I_x(a, k), k = 1 .. stages, at x = e^{-theta t}: the sum of Gamma(a + j) / (Gamma(a) j!) x^a (1 - x)^j."""
+        late = 1 - (-self.theta * time).exp()
+        term = (-a * self.theta * time).exp()
+        terms = [term]
+        for j in range(1, self.stages):
+            term = term * late * (a + j - 1) / j
+            terms.append(term)
+        return list(itertools.accumulate(terms))
+
+    def mean(self) -> list[Decimal]:
+        with self._context():
+            return [k / (self.rate + k * self.theta) for k in range(1, self.stages + 1)]
+
+    def survival(self, time: float) -> list[Decimal]:
+        """P(W > t) = x I_x(c mu / theta, k)."""
+        with self._context():
+            t = Decimal(time)
+            x = (-self.theta * t).exp()
+            return [x * tail for tail in self._beta_tails(self.rate / self.theta, t)]
+
+    def mean_excess(self, time: float) -> list[Decimal]:
+        """The integral of P(W > .) from t on, by parts: (x I_x(nu, k) - nu / (nu + k) I_x(nu + 1, k)) / theta."""
+        with self._context():
+            t, nu = Decimal(time), self.rate / self.theta
+            x = (-self.theta * t).exp()
+            tails, others = self._beta_tails(nu, t), self._beta_tails(nu + 1, t)
+            return [
+                (x * tail - nu / (nu + k) * other) / self.theta
+                for k, (tail, other) in enumerate(zip(tails, others, strict=True), 1)
+            ]
+
+    def transform_complement(self, decay: float) -> list[Decimal]:
+        """1 - E[e^{-aW}] = a / (a + theta) (1 - prod_{j<k} (c mu + j theta) / (c mu + (j + 1) theta + a))."""
+        with self._context():
+            a, product, values = Decimal(decay), Decimal(1), []
+            for j in range(self.stages):
+                stage = self.rate + j * self.theta
+                product *= stage / (stage + self.theta + a)
+                values.append(a / (a + self.theta) * (1 - product))
+            return values
+
+    def moment(self, order: int) -> list[Decimal]:
+        """E[W^n] for whole n, by its integral: n! times the sum over paths, here by (c mu + k theta) m_n(k) = .."""
+        with self._context():
+            values = [Decimal(1)] * self.stages
+            for n in range(1, order + 1):
+                before = Decimal(0)
+                for k in range(1, self.stages + 1):
+                    stay = self.rate + (k - 1) * self.theta
+                    before = (n * values[k - 1] + stay * before) / (stay + self.theta)
+                    values[k - 1] = before
+            return values
+
+    def fractional_moment(self, exponent: float, k: int) -> Decimal:
+        """E[W^p] = the integral of p t^{p-1} P(W > t), in u = log t, by mpmath's quadrature."""
+        with mpmath.workdps(30):
+            nu, theta, p = mpmath.mpf(str(self.rate / self.theta)), mpmath.mpf(str(self.theta)), mpmath.mpf(exponent)
+
+            def integrand(u: mpmath.mpf) -> mpmath.mpf:
+                x = mpmath.exp(-theta * mpmath.exp(u))
+                return p * mpmath.exp(p * u) * x * mpmath.betainc(nu, k, 0, x, regularized=True)
+
+            centre = mpmath.log(k / (mpmath.mpf(str(self.rate)) + k * theta))
+            steps = (-80 / min(exponent, 1.0), -20, -8, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6)
+            return Decimal(mpmath.nstr(mpmath.quad(integrand, [centre + step for step in steps]), 25))
+
+    def piecewise_linear(self, points: Sequence[tuple[float, float]]) -> list[Decimal]:
+        """E[C(W)] = sum over bends of (change of slope) * E[(W - bend)^+]."""
+        return PreciseWaits.piecewise_linear(self, points)  # type: ignore[arg-type]
+
+
 def largest_relative_error(values: np.ndarray, exact: Sequence[Decimal], smallest: str = "1e-250") -> float:
     """Over the entries of at least `smallest`: max |value - exact| / exact, the difference taken without rounding."""
     with localcontext(decimals(40)):
@@ -272,10 +355,16 @@ def largest_relative_error(values: np.ndarray, exact: Sequence[Decimal], smalles
 # --- diameter --------------------------------------------------------------------------------------------------------
 
 
+def rational_death_rates(queue: qu.Queue) -> list[Fraction]:
+    """mu(s) = min(s, c) mu + (s - c)^+ theta."""
+    c, mu, theta = queue.servers, Fraction(queue.service_rate), Fraction(queue.patience_rate)
+    return [min(s, c) * mu + max(0, s - c) * theta for s in range(queue.capacity + 1)]
+
+
 def rational_diameter(queue: qu.Queue) -> Fraction:
     """max of E[T(0 -> S)], all admitted, and E[T(S -> 0)], none, in steps at rate U = Lambda + mu(S)."""
     arrival = sum((Fraction(c.arrival_rate) for c in queue.classes), Fraction(0))
-    mu = [min(s, queue.servers) * Fraction(queue.service_rate) for s in range(queue.capacity + 1)]
+    mu = rational_death_rates(queue)
     climb, step = Fraction(0), Fraction(0)
     for s in range(queue.capacity):
         step = (1 + mu[s] * step) / arrival

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -64,8 +66,34 @@ def random_cost(random: np.random.Generator, reward: float, mean_wait: float) ->
     return qu.PiecewiseLinear([(t, 0.0), (2 * t, scale), (3 * t, 1.5 * scale)])
 
 
-def random_queue(random: np.random.Generator, largest_capacity: int = 24, most_classes: int = 3) -> qu.Queue:
-    """Any number of servers (also more than places), loads 0.1 to 10, rates over four decades, all kinds of cost."""
+def with_patience(
+    random: np.random.Generator, queue: qu.Queue, share: float = 0.5, *, slowest: float = 1e-3, fastest: float = 30.0
+) -> qu.Queue:
+    """The queue, or (with a probability) the same with jobs that give up: theta from a thousandth of mu to 30 mu.
+
+    Giving up costs some classes, and some pay when they are served only.
+    """
+    if random.random() >= share:
+        return queue
+    theta = queue.service_rate * _log_uniform(random, slowest, fastest)
+    classes = [
+        replace(
+            c,
+            abandonment_cost=c.reward * float(random.choice([0.0, random.uniform(0.0, 1.0)])),
+            reward_at=str(random.choice(["admission", "start", "end"])),
+        )
+        for c in queue.classes
+    ]
+    return qu.Queue(queue.servers, queue.capacity, queue.service_rate, classes, patience=qu.Exponential(theta))
+
+
+def random_queue(
+    random: np.random.Generator, largest_capacity: int = 24, most_classes: int = 3, *, patience: float = 0.5
+) -> qu.Queue:
+    """Any number of servers (also more than places), loads 0.1 to 10, rates over four decades, all kinds of cost.
+
+    In a share `patience` of them jobs give up.
+    """
     capacity = int(random.integers(1, largest_capacity + 1))
     servers = int(random.integers(1, capacity + 2))
     m = int(random.integers(1, most_classes + 1))
@@ -78,7 +106,7 @@ def random_queue(random: np.random.Generator, largest_capacity: int = 24, most_c
         reward = _log_uniform(random, 1.0, 30.0)
         cost = random_cost(random, reward, mean_wait)
         classes.append(qu.JobClass(f"class {i}", total * float(shares[i] / shares.sum()), reward, cost))
-    return qu.Queue(servers, capacity, service_rate, classes)
+    return with_patience(random, qu.Queue(servers, capacity, service_rate, classes), patience)
 
 
 def optimistic_shares(estimate: np.ndarray, radius: float | Fraction, order: np.ndarray) -> np.ndarray:
@@ -147,7 +175,7 @@ def two_class_queue_flat_at_first(random: np.random.Generator, largest_capacity:
         qu.JobClass("a", total * share, reward, first),
         qu.JobClass("b", total * (1 - share), other, flat_cost(random, other, longest * random.uniform(0.02, 0.8))),
     ]
-    return qu.Queue(servers, capacity, rate, classes)
+    return with_patience(random, qu.Queue(servers, capacity, rate, classes))
 
 
 def large_mixed_queue(random: np.random.Generator, capacity: int = 700) -> qu.Queue:
@@ -164,7 +192,7 @@ def large_mixed_queue(random: np.random.Generator, capacity: int = 700) -> qu.Qu
         reward, due = _log_uniform(random, 1.0, 30.0), longest * random.uniform(0.02, 1.0)
         cost = random_cost(random, reward, due) if random.random() < 0.5 else flat_cost(random, reward, due)
         classes.append(qu.JobClass(f"class {i}", total * float(shares[i] / shares.sum()), reward, cost))
-    return qu.Queue(servers, capacity, rate, classes)
+    return with_patience(random, qu.Queue(servers, capacity, rate, classes))
 
 
 def large_mixed_model(random: np.random.Generator, capacity: int = 700) -> qu.AdmissionModel:
@@ -191,7 +219,7 @@ def queue_of_wide_rewards(random: np.random.Generator, decades: float = 12.0) ->
         # half of them so rare that all classes earn alike
         rate = servers * (1.0 / reward if random.random() < 0.5 else 1.0) * _log_uniform(random, 0.1, 10.0)
         classes.append(qu.JobClass(f"class {i}", rate, reward, random_cost(random, reward, mean_wait)))
-    return qu.Queue(servers, capacity, 1.0, classes)
+    return with_patience(random, qu.Queue(servers, capacity, 1.0, classes))
 
 
 def any_queue(random: np.random.Generator, largest_capacity: int = 60) -> qu.Queue:
@@ -226,7 +254,7 @@ def any_queue(random: np.random.Generator, largest_capacity: int = 60) -> qu.Que
     classes = [
         qu.JobClass(f"class {i}", total * float(shares[i] / shares.sum()), rewards[i], costs[i]) for i in range(m)
     ]
-    return qu.Queue(servers, capacity, 1.0 / time, classes)
+    return with_patience(random, qu.Queue(servers, capacity, 1.0 / time, classes))
 
 
 def any_model(random: np.random.Generator, largest_capacity: int = 60) -> qu.AdmissionModel:
@@ -257,6 +285,134 @@ FAMILIES: dict[str, Callable[[np.random.Generator], qu.Queue | qu.AdmissionModel
 }
 
 
+# --- worlds: everything that can be simulated ------------------------------------------------------------------------
+
+
+def any_law(random: np.random.Generator, mean: float) -> qu.Law:
+    """A law of any kind with this mean."""
+    kind = int(random.integers(8))
+    cv = float(random.uniform(0.3, 2.0))
+    if kind == 0:
+        return qu.Deterministic(mean)
+    if kind == 1:
+        return qu.Erlang(mean=mean, stages=int(random.integers(1, 6)))
+    if kind == 2:
+        return qu.HyperExponential(mean=mean, cv=1.0 + cv)
+    if kind == 3:
+        return qu.LogNormal(mean=mean, cv=cv)
+    if kind == 4:
+        return qu.Gamma(mean=mean, cv=cv)
+    if kind == 5:
+        return qu.Uniform(low=0.0, high=2.0 * mean)
+    return qu.Exponential(1.0 / mean)
+
+
+def coarse_law(random: np.random.Generator, mean: float) -> qu.Law:
+    """Multiples of a quarter of the mean, zero included: hardly an event has its time for itself."""
+    quarters = np.array([0.0, 1.0, 2.0, 2.0, 4.0, 5.0, 6.0, 12.0]) / 4.0
+    return qu.Empirical((mean * quarters[: int(random.integers(3, 9))]).tolist())
+
+
+@dataclass(frozen=True)
+class CoarseArrivals(qu.ArrivalProcess):
+    """Gaps of a law, added up."""
+
+    gaps: qu.Law
+
+    @property
+    def rate(self) -> float:  # type: ignore[override]
+        return 1.0 / self.gaps.mean
+
+    def stream(self, rng: Any) -> Any:
+        return _AddedUp(self.gaps.stream(rng("gaps")))
+
+
+@dataclass
+class _AddedUp:
+    gaps: Any
+    now: float = 0.0
+
+    def fill(self, times: np.ndarray) -> None:
+        self.gaps.fill(times)
+        for k, gap in enumerate(times.tolist()):
+            self.now += gap
+            times[k] = self.now
+
+
+def _random_servers(random: np.random.Generator, servers: int, mean: float) -> int | qu.Shifts:
+    if random.random() < 0.5:
+        return servers
+    changes = int(random.integers(1, 4))
+    times = np.cumsum(1 + random.integers(0, 40, changes)) * mean
+    counts = [int(count) for count in random.integers(0, 2 * servers + 1, changes + 1)]
+    counts[-1] = max(1, counts[-1])
+    period = float(times[-1] + mean * random.integers(1, 40)) if random.random() < 0.7 else np.inf
+    return qu.Shifts(times.tolist(), counts, period, ["finish", "hand-over"][int(random.integers(2))])
+
+
+def _random_environment(random: np.random.Generator, servers: int, classes: int, mean: float) -> qu.Environment:
+    states = int(random.integers(1, 4))
+    rates = random.uniform(0.2, 1.0, (states, states)) / (20.0 * mean)
+    factors = random.uniform(0.2, 2.0, (states, classes) if random.random() < 0.5 else states)
+    counts = [int(count) for count in random.integers(0, 2 * servers + 1, states)] if random.random() < 0.5 else None
+    if counts is not None:
+        counts[0] = max(1, counts[0])
+    return qu.Environment(rates, factors, counts, start=int(random.integers(states)))
+
+
+def random_system(random: np.random.Generator, *, coarse: bool = False, sharing: bool = True) -> qu.System:
+    """A system that mixes all features; coarse: with times on a grid; sharing: perhaps with processor sharing."""
+    features = 0.4  # the probability of each
+    mean = 1.0 if coarse else _log_uniform(random, 0.01, 100.0)  # of service
+    law = coarse_law if coarse else any_law
+    capacity, m = int(_log_uniform(random, 1.0, 60.0)), int(random.integers(1, 4))
+    servers = int(random.integers(1, min(capacity, 8) + 1))
+
+    def has() -> bool:
+        return bool(random.random() < features)
+
+    rate = _log_uniform(random, 0.3, 3.0) * servers / mean
+    classes = []
+    for i in range(m):
+        reward = float(random.uniform(1.0, 20.0))
+        gap = m / rate if not coarse else float(2.0 ** random.integers(-2, 2))
+        pattern = qu.Sinusoid(0.5, 30.0 * mean) if has() and not coarse else qu.Steady()
+        arrivals = CoarseArrivals(coarse_law(random, gap)) if coarse else None
+        classes.append(
+            qu.JobClass(
+                f"class {i}",
+                **({"arrivals": arrivals} if coarse else {"arrival_rate": 1.0 / gap, "pattern": pattern}),
+                reward=reward,
+                holding_cost=random_cost(random, reward, mean),
+                service=law(random, mean * float(random.uniform(0.5, 2.0)) if not coarse else mean),
+                patience=law(random, mean * float(2.0 ** random.integers(-2, 4))) if has() else None,
+                abandonment_cost=float(random.uniform(0.0, 5.0)) if has() else 0.0,
+                reward_at=["admission", "start", "end"][int(random.integers(3))],
+            )
+        )
+    counts: int | qu.Shifts = _random_servers(random, servers, mean) if has() else servers
+    environment = None
+    if has() and not coarse and isinstance(counts, int):
+        environment = _random_environment(random, servers, m, mean)
+    if sharing and random.random() < 0.5 * features:
+        return qu.System(servers, capacity, classes, environment=environment, discipline="processor-sharing")
+    up = mean * float(2.0 ** random.integers(0, 5))
+    down = mean * float(2.0 ** random.integers(-3, 3))
+    there = random.multinomial(int(random.integers(0, capacity + 1)), np.full(m, 1.0 / m))
+    return qu.System(
+        counts,
+        capacity,
+        classes,
+        patience=law(random, 4.0 * mean) if has() else None,
+        breakdowns=qu.Breakdowns(law(random, up), law(random, down), ["resume", "restart"][int(random.integers(2))])
+        if has()
+        else None,
+        environment=environment,
+        setup=qu.Setup(law(random, 0.5 * mean), float(random.choice([0.0, mean]))) if has() else None,
+        initial={f"class {i}": int(n) for i, n in enumerate(there)} if has() else None,
+    )
+
+
 # --- hypothesis ------------------------------------------------------------------------------------------------------
 
 seeds = st.integers(0, 2**32 - 1)
@@ -285,7 +441,16 @@ def queues(draw: st.DrawFn, largest_capacity: int = 40, most_classes: int = 4) -
         qu.JobClass(f"class {i}", rate * weight / sum(weights), draw(st.integers(1, 40)) / 2, draw(costs(service_rate)))
         for i, weight in enumerate(weights)
     ]
-    return qu.Queue(servers, capacity, service_rate, classes)
+    theta = draw(st.sampled_from([None, None, 0.01, 1.0, 5.0]))
+    if theta is None:
+        return qu.Queue(servers, capacity, service_rate, classes)
+    classes = [
+        replace(
+            c, abandonment_cost=draw(st.sampled_from([0.0, 3.0])), reward_at=draw(st.sampled_from(["admission", "end"]))
+        )
+        for c in classes
+    ]
+    return qu.Queue(servers, capacity, service_rate, classes, patience=qu.Exponential(theta * service_rate))
 
 
 @st.composite

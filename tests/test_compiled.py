@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -122,6 +122,19 @@ def test_a_change_of_anything_that_a_function_is_made_of_is_seen(copy: Path) -> 
         assert look(copy) == [expected, 0, False, True]
 
 
+def test_what_is_built_upon_the_numeric_code_may_change(copy: Path) -> None:
+    look(copy)
+    for name in ("__init__.py", "cli.py", "scenario.py", "report/tables.py", "experiments/study.py"):
+        with (copy / "queueing_ucrl" / name).open("a", encoding="utf-8") as file:
+            file.write("\nEDITED = True\n")
+    assert look(copy) == [[2.0, 2.0, 2.0], 3, True, True]
+    (copy / "queueing_ucrl" / "report" / "tables.py").unlink()
+    assert look(copy)[1:] == [3, True, True]
+    with (copy / "queueing_ucrl" / "model" / "queue.py").open("a", encoding="utf-8") as file:
+        file.write("\nEDITED = True\n")
+    assert look(copy)[1:] == [0, False, True]
+
+
 def test_a_solver_changes_with_the_evaluation_that_it_calls(copy: Path) -> None:
     program = """
 import queueing_ucrl as qu
@@ -212,7 +225,7 @@ def test_processes_that_compile_at_once_do_not_disturb_each_other(copy: Path) ->
 # ---- never a reason to fail
 
 
-def own_function(x):  # type: ignore[no-untyped-def]
+def own_function(x: float) -> float:
     return 2.0 * x + 1.0
 
 
@@ -232,9 +245,29 @@ def called(argument: Any = 3.0) -> tuple[float, int]:
     return function(argument), sum(function.stats.cache_hits.values())
 
 
-def test_only_functions_of_the_package_are_kept(folder: Path) -> None:
-    assert compiled(lambda x: x + 1.0)(1.0) == 2.0
+@pytest.mark.parametrize("home", ["elsewhere.solvers", "queueing_ucrl", "queueing_ucrl.cli", "queueing_ucrl.report.x"])
+def test_only_functions_of_the_numeric_code_are_kept(folder: Path, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_function, "__module__", home)
+    assert called() == called() == (7.0, 0)
     assert not files(folder)
+
+
+class Foreign(NamedTuple):
+    """A type of another package: numba may find functions by it that nobody knows the age of."""
+
+    x: float
+
+
+@pytest.mark.parametrize("argument", [Foreign(3.0), (1.0, Foreign(3.0))])
+def test_functions_of_other_packages_types_are_not_kept(folder: Path, argument: Any) -> None:
+    def last(numbers: Any) -> Any:
+        return numbers[-1]
+
+    last.__module__ = "queueing_ucrl.probe"
+    assert compiled(last)(argument) == argument[-1]
+    assert not files(folder)
+    assert compiled(last)((1.0, 3.0)) == 3.0
+    assert len(files(folder)) == 1
 
 
 def test_one_file_for_each_signature(folder: Path) -> None:

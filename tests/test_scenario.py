@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import queueing_ucrl as qu
+from queueing_ucrl.scenario.parts import KINDS
 
 QUEUE = "[queue]\nservers = 1\ncapacity = 5\nservice_rate = 1.0\n"
 CLASS = '[[class]]\nname = "a"\narrival_rate = 1.0\nreward = 1.0\n'
@@ -68,7 +71,47 @@ def load(tmp_path):
     ],
 )
 def test_every_kind_of_cost_is_read_as_written(load, written, meant):
-    assert load(with_cost(written)).queue.classes[0].holding_cost == meant
+    queue = load(with_cost(written)).queue
+    assert queue.classes[0].holding_cost == meant
+    assert from_manifest(queue, "holding_cost") == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('{ kind = "sinusoid", amplitude = 0.5, period = 24 }', qu.Sinusoid(0.5, 24.0)),
+        ('{ kind = "steps", times = [1, 2.5], factors = [1, 0, 2] }', qu.Steps([1.0, 2.5], [1.0, 0.0, 2.0])),
+        ('{ kind = "steps", times = [4.0], factors = [0.5, 1.5], period = 8 }', qu.Steps([4.0], [0.5, 1.5], 8.0)),
+    ],
+)
+def test_every_kind_of_pattern_is_read_as_written(load, written, meant):
+    queue = load(f"{GOOD}pattern = {written}\n").queue
+    assert queue.classes[0].pattern == meant
+    assert from_manifest(queue, "pattern") == meant
+
+
+def from_manifest(queue: qu.Queue, key: str) -> object:
+    """A cost or pattern as a scenario file would give it that used the words of the manifest."""
+    written = json.loads(json.dumps(queue.plain_data()["classes"][0][key]))
+    table = {name: value for name, value in written.items() if value is not None}
+    return KINDS[key][table["kind"]].model_validate(table).made()
+
+
+def test_a_cost_of_somebody_else_is_named_in_the_manifest_with_its_numbers():
+    @dataclass(frozen=True)
+    class Doubled(qu.HoldingCost):
+        rate: float
+
+        def __call__(self, wait):
+            return 2 * self.rate * np.asarray(wait, dtype=float)
+
+        def expected(self, waits):
+            return 2 * self.rate * waits.mean
+
+    queue = qu.Queue(1, 3, 1.0, [qu.JobClass("a", 1.0, 1.0, Doubled(0.5)), qu.JobClass("b", 1.0, 1.0, abs)])
+    first, second = (c["holding_cost"] for c in queue.plain_data()["classes"])
+    assert first == {"kind": "custom", "class": Doubled.__qualname__, "rate": 0.5}
+    assert second == {"kind": "custom", "function": "abs"}
 
 
 def test_the_queue_is_read_as_written(load):
@@ -183,7 +226,7 @@ def test_a_wrong_cost_is_told_with_its_place_and_what_would_be_right(told, cost,
         ("a = " + "[" * 500_000, ["nested too deeply"]),
         ("a = " + "{a = " * 100_000, ["nested too deeply"]),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_scenario_is_told_as_such(told, content, lines):
     message = "\n".join(told(content))
     assert all(line in message for line in lines)
@@ -294,9 +337,22 @@ DEEP = 60_000 * ".a"
         GOOD + "[sweep]\na = " + "[" * 200 + "]" * 200 + "\n",
         GOOD + "".join(f"[sweep{'.a' * k}]\n" for k in range(1, 60)),
     ],
-    ids=["key", "key with spaces", "sweep", "sweep's heading", "heading of a list", "option", "inline table",
-         "behind seven quotes", "behind eight apostrophes", "quoted parts", "keys in tables", "lists", "headings"],
-)  # fmt: skip
+    ids=[
+        "key",
+        "key with spaces",
+        "sweep",
+        "sweep's heading",
+        "heading of a list",
+        "option",
+        "inline table",
+        "behind seven quotes",
+        "behind eight apostrophes",
+        "quoted parts",
+        "keys in tables",
+        "lists",
+        "headings",
+    ],
+)
 def test_tables_in_tables_in_tables_are_refused_before_they_take_memory(told, text):
     """tomllib would take 1.7 GB for the keys of 40 kB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -374,8 +430,9 @@ def socket_at(path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
-@pytest.mark.parametrize("make", [os.mkfifo, socket_at, lambda path: path.symlink_to("/dev/zero"),
-                                  lambda path: path.symlink_to(os.devnull)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, socket_at, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(os.devnull)]
+)
 def test_a_pipe_a_socket_or_a_device_is_told_at_once(tmp_path, monkeypatch, make):
     """Opening a pipe that nobody writes to would wait for ever, and /dev/zero never ends."""
     monkeypatch.chdir(tmp_path)
@@ -412,9 +469,11 @@ def test_the_six_queues_of_the_paper_are_shipped():
         for service_rate in (0.3, 0.4, 0.5):
             (path,) = [p for p in SHIPPED if p.name == f"paper-s{capacity}-mu{service_rate}.toml"]
             assert qu.load_scenario(path).queue == qu.Queue(
-                5, capacity, service_rate,
+                5,
+                capacity,
+                service_rate,
                 [qu.JobClass("gold", 1.0, 20.0, qu.Linear(0.1)), qu.JobClass("basic", 1.0, 10.0, qu.Linear(0.1))],
-            )  # fmt: skip
+            )
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)

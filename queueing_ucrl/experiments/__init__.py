@@ -1,1 +1,1 @@
-"""Studies: regret accounting, replications, checkpoints."""
+"""Studies: controllers side by side over replications, run anywhere, kept in a folder from which they go on."""

@@ -1,8 +1,8 @@
-"""From a scenario to a study's folder: cells, trials, tables and figures."""
+"""From a scenario to a study's folder: cells, trials and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import chain
@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl._version import __version__
+from queueing_ucrl.accounts.regret import KINDS, REWARDS
+from queueing_ucrl.accounts.totals import Account
 from queueing_ucrl.errors import ScenarioError
+from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.labels import labels
-from queueing_ucrl.experiments.regret import KINDS, REWARDS
-from queueing_ucrl.experiments.runner import Done, check_cell, run_study
-from queueing_ucrl.experiments.study import Cell, Study
-from queueing_ucrl.experiments.trial import Trial
+from queueing_ucrl.experiments.runner import OnResult, run_study
+from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.experiments.trial import OnProgress
 from queueing_ucrl.files import plain_data
-from queueing_ucrl.learning.registry import check_options, make_controller
+from queueing_ucrl.learning.registry import as_controller, check_options, make_controller
 from queueing_ucrl.scenario import ControllerChoice, Scenario
+from queueing_ucrl.simulation.choose_engine import choose_engine
 from queueing_ucrl.simulation.episode_log import as_column, fitted
-from queueing_ucrl.simulation.simulate import choose_engine, time_grid
+from queueing_ucrl.simulation.event_log import LogColumn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,26 +57,29 @@ def with_run(scenario: Scenario, **settings: Any) -> Scenario:
     for key in given:
         if any(f"run.{key}" in point.values for point in scenario.points):
             raise ScenarioError(f"--{key}: {scenario.path} sweeps over run.{key}; take it out of one of the two")
-    return replace(scenario, **given, points=tuple(replace(point, **given) for point in scenario.points))
+    return replace(
+        scenario,
+        settings=replace(scenario.settings, **given),
+        points=tuple(replace(point, settings=replace(point.settings, **given)) for point in scenario.points),
+    )
 
 
-def study_cells(scenario: Scenario) -> list[Cell]:
+def study_cells(
+    scenario: Scenario, accounts: Sequence[Account] = (), log_columns: Sequence[LogColumn] = ()
+) -> list[Cell]:
     """A cell for each controller at each point of the sweep; whatever cannot be run says so now."""
     cells = []
+    own = (tuple(accounts), tuple(log_columns))
     for k, point in enumerate(scenario.points or (scenario,)):
         for name, choice in zip(_labels(point), point.controllers, strict=True):
             cells.append(
-                Cell(
-                    k, point.values, name, point.queue, choice.controller, point.horizon, point.solver_latency,
-                    point.replications, point.seed, time_grid(point.horizon, point.grid_points, point.grid_scale),
-                    point.engine,
-                )
-            )  # fmt: skip
+                Cell(k, point.values, name, point.system, as_controller(choice.controller), point.settings, *own)
+            )
     if not cells:
         raise ScenarioError(f"{scenario.path}: names no controller; add a table [controller] or use --controller")
     for cell in cells:
         try:
-            check_cell(cell)
+            cell.check()
         except (ValueError, ArithmeticError) as error:
             where = "".join(f", {key} = {value}" for key, value in cell.values.items())
             raise ScenarioError(f"{scenario.path}: controller {cell.name}{where}: {error}") from error
@@ -92,18 +98,19 @@ def identity(scenario: Scenario) -> dict[str, Any]:
     found: dict[str, Any] = plain_data(
         {
             "version": __version__,
-            "seed": scenario.seed,
-            "grid": [scenario.grid_points, scenario.grid_scale],
+            "seed": scenario.settings.seed,
+            "grid": [scenario.settings.grid_points, scenario.settings.grid_scale],
             "points": [
                 {
                     "values": point.values,
-                    "queue": point.queue.plain_data(),
+                    "queue": point.system.plain_data(),
                     "controllers": [
                         {"name": choice.name, "label": label, "options": choice.options}
                         for label, choice in zip(_labels(point), point.controllers, strict=True)
                     ],
-                    "horizon": point.horizon,
-                    "solver_latency": point.solver_latency,
+                    "horizon": point.settings.horizon,
+                    "solver_latency": point.settings.solver_latency,
+                    **({"target_wait": point.settings.target_wait} if point.settings.target_wait else {}),
                 }
                 for point in (scenario.points or (scenario,))
             ],
@@ -117,33 +124,48 @@ def run_scenario(
     out: Path,
     *,
     log: bool = False,
+    accounts: Sequence[Account] = (),
+    log_columns: Sequence[LogColumn] = (),
     jobs: int | None = None,
     executor: Executor | None = None,
-    progress: Done | None = None,
-    within: Callable[[Trial, float], None] | None = None,
+    on_result: OnResult | None = None,
+    on_progress: OnProgress | None = None,
 ) -> tuple[Study, StudyFolder]:
-    """Run a scenario's study into its folder, taking what is done already from there."""
-    cells = study_cells(scenario)
-    facts = {
+    """Run a scenario's study into its folder, taking what is done already from there.
+
+    accounts, log_columns: of one's own, for the study's tables and its event logs.
+    """
+    cells = study_cells(scenario, accounts, log_columns)
+    settings = scenario.settings
+    facts: dict[str, Any] = {
         "title": scenario.title,
         "units": scenario.units.plain_data(),
-        "replications": scenario.replications,
-        "engines": _engines((cell, *choose_engine(cell.engine, cell.controller)) for cell in cells),
-        "cautions": sorted({c for cell in cells for c in _cautions(cell)}),
+        "replications": settings.replications,
+        "engines": _engines((cell, *_planned(cell)) for cell in cells),
+        "cautions": sorted({caution for cell in cells for caution in cell.cautions}),
     }
-    folder = StudyFolder(out, identity(scenario), facts)
-    study = run_study(
-        cells, executor=executor, jobs=jobs, log=log, folder=folder, progress=progress, within=within
-    )  # fmt: skip
+    own = {"accounts": [a.name for a in accounts], "log_columns": [c.name for c in log_columns]}
+    about = {**identity(scenario), **{key: names for key, names in own.items() if names}}
+    folder = StudyFolder(out, about, facts)
+    where: dict[str, Any] = {"executor": executor, "jobs": jobs, "log": log, "folder": folder}
+    study = run_study(cells, **where, on_result=on_result, on_progress=on_progress)
     write_results(study, scenario, folder)
+    if settings.precision > 0.0:
+        facts |= {"precision": settings.precision, "measure": settings.measure}
+        facts["replications"] = study.cells[0].settings.replications
     folder.write_manifest({**facts, "engines": _engines(_engines_that_ran(study))})
     return study, folder
+
+
+def _planned(cell: Cell) -> tuple[str, str]:
+    engine, reason = choose_engine(cell.settings.engine, cell.system, cell.controller)
+    return engine.name, reason
 
 
 def _engines_that_ran(study: Study) -> Iterator[tuple[Cell, str, str]]:
     """Trials that were found in the folder may be of another engine than the one now asked for."""
     for cell, result in zip(study.cells, study.summary(), strict=True):
-        planned, reason = choose_engine(cell.engine, cell.controller)
+        planned, reason = _planned(cell)
         ran = result["engine"]
         yield cell, ran, reason if ran == planned else "as asked by the runs that made the trials"
 
@@ -161,34 +183,22 @@ def _engines(found: Iterable[tuple[Cell, str, str]]) -> dict[str, dict[str, str]
     }
 
 
-def _cautions(cell: Cell) -> list[str]:
-    found = cell.controller.cautions(cell.queue) if hasattr(cell.controller, "cautions") else []
-    return [f"{cell.name}: {caution}" for caution in found]
-
-
 def write_results(study: Study, scenario: Scenario, folder: StudyFolder) -> None:
-    """Tables and figures of a finished study; the same bytes however it was run. Cell by cell, in bounded memory."""
-    from queueing_ucrl.report.plots import regret_figure
-
+    """Tables of a finished study; the same bytes however it was run. Cell by cell, in bounded memory."""
     about = {"title": scenario.title, "units": scenario.units.plain_data()}
     folder.write_json("summary.json", {**about, "results": study.summary()})
-    for name, accounts in (("regret.parquet", KINDS), ("rewards.parquet", REWARDS)):
-        if cells := study.cells_with(accounts[0]):
-            _write(folder, name, study, (study.account_of(k, a).assign(account=a) for k in cells for a in accounts))
-    count = range(len(study.cells))
+    count, own = range(len(study.cells)), study.own_accounts
+    having = {account: set(study.cells_with(account)) for account in (*KINDS, *own, *REWARDS)}
+    for name, accounts in (("regret.parquet", (*KINDS, *own)), ("rewards.parquet", REWARDS)):
+        if kept := [(k, a) for k in count for a in accounts if k in having[a]]:
+            _write(folder, name, study, (study.account_of(k, a).assign(account=a) for k, a in kept))
     _write(folder, "curves.parquet", study, (frame for k in count for frame in study.curves_of(k)))
     if len({cell.point for cell in study.cells}) < len(study.cells):
-        differences = (
-            frame.assign(account=a)
-            for k in count for a in (*KINDS, *REWARDS)
-            if k in study.cells_with(a) and (frame := study.differences_of(k, None, a)) is not None
-        )  # fmt: skip
+        found = ((study.differences_of(k, None, a), a) for k in count for a in having if k in having[a])
+        differences = (frame.assign(account=a) for frame, a in found if frame is not None)
         _write(folder, "differences.parquet", study, differences)
     schema = study.episode_schema()
     folder.write_tables("episodes.parquet", schema, study.episode_tables(schema))
-    for k, point in enumerate(scenario.points or (scenario,)):
-        name = "regret.png" if not scenario.points else f"regret-{k:04d}.png"
-        folder.write_bytes(name, regret_figure(study, point, k))
 
 
 def _write(folder: StudyFolder, name: str, study: Study, frames: Iterator[pd.DataFrame]) -> None:
@@ -199,8 +209,9 @@ def _write(folder: StudyFolder, name: str, study: Study, frames: Iterator[pd.Dat
     first = next(frames)
     own = pa.Table.from_pandas(first.drop(columns=values.names), preserve_index=False).schema.remove_metadata()
     schema = pa.schema([*values, *own])
-    tables = (
-        fitted(pa.table({c: pa.array(frame[c]) if c in own.names else as_column(frame[c]) for c in frame}), schema)
-        for frame in chain([first], frames)
-    )  # fmt: skip
-    folder.write_tables(name, schema, tables)
+
+    def fitting(frame: pd.DataFrame) -> pa.Table:
+        columns = {c: pa.array(frame[c]) if c in own.names else as_column(frame[c]) for c in frame}
+        return fitted(pa.table(columns), schema)
+
+    folder.write_tables(name, schema, map(fitting, chain([first], frames)))

@@ -6,8 +6,9 @@
     episodes/<point>/<controller>/<n>.parquet   its episodes
     events/<point>/<controller>/<n>.parquet     its event log, where asked for
 
-The same command run again takes finished trials from here. A folder of another study, seed or version is refused, if
-anything was computed in it. Everything is looked at and written under the folder's lock.
+`campaign` says what the manifest holds. `runner.run_study` asks here, trial by trial, for what is done already: the
+same command run again, after a kill too, only makes what is missing. A folder of another study, seed or version is
+refused, if anything was computed in it. Everything is looked at and written under the folder's lock.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
-from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.experiments.cell import Cell
+from queueing_ucrl.experiments.trial import Place, Trial, TrialResult
 from queueing_ucrl.files import (
     digest_of,
     is_part,
@@ -35,7 +37,7 @@ from queueing_ucrl.files import (
     plain_data,
     put_in_place,
     write_atomically,
-)  # fmt: skip
+)
 from queueing_ucrl.messages import shown_path
 
 if TYPE_CHECKING:
@@ -207,60 +209,62 @@ class StudyFolder:
         """What the study is, and facts about how it was run."""
         self.write_json(MANIFEST, {"identity": self.identity, "key": self.key, **facts})
 
-    def _file(self, kind: str, point: int, name: str, replication: int, suffix: str = "parquet") -> Path:
+    # --- trials ------------------------------------------------------------------------------------------------------
+
+    def _file(self, kind: str, place: Place, suffix: str = "parquet") -> Path:
+        point, name, replication = place
         safe = name
         if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,40}", name):  # two names must not share a folder
             slug = re.sub("[^A-Za-z0-9_-]+", "_", name)[:40]
             safe = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
         return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.{suffix}"
 
-    def _place(self, kind: str, point: int, name: str, replication: int) -> Path:
-        path = self._file(kind, point, name, replication).absolute()
+    def _made_file(self, kind: str, place: Place) -> Path:
+        """A file in a folder that is there, by a name that holds wherever the process that writes it works."""
+        path = self._file(kind, place).absolute()
         with naming(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def event_log(self, point: int, name: str, replication: int) -> Path:
-        """Where a trial's event log goes, wherever the process that writes it works."""
-        return self._place("events", point, name, replication)
+    def trial(self, cell: Cell, replication: int, *, log: bool, shares_disk: bool) -> Trial:
+        """A trial with its files in this folder; one that runs where it does not reach brings its episodes back."""
+        place = (cell.point, cell.name, replication)
+        event_log = self._made_file("events", place) if log else None
+        return Trial(cell, replication, event_log, self._made_file("episodes", place) if shares_disk else None)
 
-    def episodes(self, point: int, name: str, replication: int) -> Path:
-        """Where a trial's episodes go."""
-        return self._place("episodes", point, name, replication)
+    def load(self, place: Place, *, log: bool = False) -> TrialResult | None:
+        """A finished trial's result; None if there is none. One that cannot be used is told, and is as none.
 
-    def load(self, trial: Trial) -> TrialResult | None:
-        """A finished trial's result; None if there is none. One that cannot be used is told, and is as none."""
-        place = (trial.point, trial.name, trial.replication)
-        path = self._file("trials", *place)
+        log: its event log is wanted too.
+        """
         try:
-            result = TrialResult.read(path, self.key, self._file("episodes", *place))
-            if result is None:
-                return None
-            if (result.point, result.name, result.replication) != place:
-                raise DamagedFile(path, "it is of another trial")
-            if trial.log is not None and not self._log_is_whole(trial.log, place):
-                return None
+            result = self._read(place)
+            return None if result is None or (log and not self._log_is_whole(place)) else result
         except DamagedFile as error:
             warnings.warn(f"{error}; the trial is made again", DamageWarning, stacklevel=2)
             return None
-        return result
 
-    def read(self, point: int, name: str, replication: int) -> TrialResult:
+    def read(self, place: Place) -> TrialResult:
         """The result of a trial that is known to be finished."""
-        place = (point, name, replication)
-        path = self._file("trials", *place)
-        result = TrialResult.read(path, self.key, self._file("episodes", *place))
+        result = self._read(place)
         if result is None:
-            raise DamagedFile(path, "it was there, and is gone")
+            raise DamagedFile(self._file("trials", place), "it was there, and is gone")
         return result
 
-    def _about_log(self, place: tuple[int, str, int], digest: str | None) -> dict[str, Any]:
+    def _read(self, place: Place) -> TrialResult | None:
+        path = self._file("trials", place)
+        result = TrialResult.read(path, self.key, self._file("episodes", place))
+        if result is not None and result.place != place:
+            raise DamagedFile(path, "it is of another trial")
+        return result
+
+    def _about_log(self, place: Place, digest: str | None) -> dict[str, Any]:
         point, name, replication = place
         return {"key": self.key, "point": point, "name": name, "replication": replication, "sha256": digest}
 
-    def _log_is_whole(self, log: Path, place: tuple[int, str, int]) -> bool:
+    def _log_is_whole(self, place: Place) -> bool:
         """Whether a trial's event log is as it was written; False if there is none."""
-        about = self._file("trials", *place, suffix="json")
+        log, about = self._file("events", place).absolute(), self._file("trials", place, "json")
         try:
             if not is_plain_file(about) and not is_plain_file(log):
                 return False
@@ -277,17 +281,18 @@ class StudyFolder:
 
     def save(self, result: TrialResult) -> TrialResult:
         """Keep a trial's result; the same, with its episodes in their file."""
-        place = (result.point, result.name, result.replication)
-        own = self._place("trials", *place)
+        own = self._made_file("trials", result.place)
         if isinstance(result.episodes, bytes):
-            path = self.episodes(*place)
+            path = self._made_file("episodes", result.place)
             write_atomically(path, result.episodes)
             result = replace(result, episodes=path)
         if result.log_digest is not None:
-            text = json.dumps(self._about_log(place, result.log_digest), indent=2) + "\n"
-            write_atomically(self._file("trials", *place, suffix="json"), text.encode())
+            text = json.dumps(self._about_log(result.place, result.log_digest), indent=2) + "\n"
+            write_atomically(self._file("trials", result.place, "json"), text.encode())
         result.write(own, self.key)
         return result
+
+    # --- tables ------------------------------------------------------------------------------------------------------
 
     def write_json(self, name: str, data: Any) -> None:
         """A JSON file of the folder, whole or not at all."""

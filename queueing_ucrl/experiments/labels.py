@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from itertools import count
 from typing import Any
@@ -42,6 +42,12 @@ def _with_differences(name: str, options: dict[str, Any], others: Iterable[dict[
     return label if len(label) <= LONGEST else label[: LONGEST - 4] + " ..."
 
 
+def unlike(name: str, taken: Container[str]) -> str:
+    """The name, or the first of `name (2)`, `name (3)`, .. that is not taken."""
+    numbered = (name if n == 1 else f"{name} ({n})" for n in count(1))
+    return next(candidate for candidate in numbered if candidate not in taken)
+
+
 def labels(controllers: Sequence[tuple[str, Any]], given: Sequence[str | None] = ()) -> list[str]:
     """A name for each (name, controller) that no other has.
 
@@ -62,8 +68,7 @@ def labels(controllers: Sequence[tuple[str, Any]], given: Sequence[str | None] =
         if label is None:
             alike = [j for j, (other, _) in enumerate(controllers) if other == name and chosen[j] is None]
             wanted = _with_differences(name, options[k], [options[j] for j in alike])
-            numbered = (wanted if n == 1 else f"{wanted} ({n})" for n in count(1))
-            label = next(candidate for candidate in numbered if candidate not in taken)
+            label = unlike(wanted, taken)
             taken.add(label)
         named.append(label)
     return named

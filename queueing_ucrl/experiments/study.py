@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.experiments.regret import CAUSES, KINDS, REWARDS
+from queueing_ucrl.accounts.metrics import EVERYBODY, MEASURES
+from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS, no_expected_reward
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.trial import TrialResult
 from queueing_ucrl.model.quantiles import student_quantile
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.simulation.episode_log import as_table, common_schema, fitted, row_groups, schema_of
 
 if TYPE_CHECKING:
@@ -40,30 +40,9 @@ def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Flo
     return mean, mean - half, mean + half
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One controller at one point of a sweep."""
-
-    point: int
-    values: dict[str, Any]  # the swept values
-    name: str
-    queue: Queue
-    controller: Any
-    horizon: float
-    solver_latency: float = 0.0
-    replications: int = 1
-    seed: int = 0
-    grid: FloatArray | None = None  # times at which regret is noted; None: the default grid
-    engine: str = "auto"
-
-    def __post_init__(self) -> None:
-        count = self.replications
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ValueError(f"replications must be a whole number of at least 1, got {count!r}")
-
-    def value_columns(self, count: int) -> dict[str, list[Any]]:
-        """The swept values as columns of `count` rows; a value may itself be a list."""
-        return {key: [value] * count for key, value in self.values.items()}
+def _end_to_end(curves: Sequence[dict[str, FloatArray]], name: str) -> Any:
+    """One curve of some trials after the other; nan where there is none."""
+    return np.concatenate([curve[name] for curve in curves]) if name in curves[0] else np.nan
 
 
 class StoredResults(Sequence[TrialResult]):
@@ -89,49 +68,62 @@ class Study:
 
     def samples(self, cell: int, kind: str) -> FloatArray:
         """One account or reward of one cell: a row a replication, a column a time."""
-        if kind in REWARDS:
-            return np.array([result.rewards[kind] for result in self.results[cell]])
-        self._check_kind(kind)
-        if self.no_optimum(cell):
-            raise ValueError(f"{self.cells[cell].name}: no regret: {self.no_optimum(cell)}")
-        return np.array([result.regret[kind] for result in self.results[cell]])
+        self._check_kind(kind, *KINDS, *self.own_accounts, *REWARDS)
+        if missing := self._why_not(cell, kind):
+            raise ValueError(f"{self.cells[cell].name}: {missing}")
+        return np.array([{**r.rewards, **r.regret, **r.own}[kind] for r in self.results[cell]])
 
     @staticmethod
-    def _check_kind(kind: str, kinds: Sequence[str] = (*KINDS, *REWARDS)) -> None:
+    def _check_kind(kind: str, *kinds: str) -> None:
         if kind not in kinds:
             raise ValueError(f"kind must be one of {', '.join(kinds)}, got {kind!r}")
+
+    @property
+    def own_accounts(self) -> list[str]:
+        """The names of accounts of one's own."""
+        return list(dict.fromkeys(account.name for cell in self.cells for account in cell.accounts))
+
+    def _why_not(self, cell: int, kind: str) -> str:
+        """Why a cell does not have an account or reward; "" where it has."""
+        if kind == "expected_reward":
+            return no_expected_reward(self.cells[cell].system)
+        if kind in KINDS and self.no_optimum(cell):
+            return f"no regret: {self.no_optimum(cell)}"
+        return ""
 
     def no_optimum(self, cell: int) -> str:
         """Why a cell has no regret; "" where it has."""
         return str(self._cell_summary(cell)["no_optimum"])
 
-    def cells_with(self, kind: str) -> list[int]:
-        """The cells that have an account; those whose optimum is not known have rewards only."""
-        return [k for k in range(len(self.cells)) if kind in REWARDS or not self.no_optimum(k)]
+    def cells_with(self, kind: str, *, at_least_one: bool = False) -> list[int]:
+        """The cells that have an account; those whose optimum is not known have no regret.
 
-    def _cells_with(self, kind: str) -> list[int]:
-        found = self.cells_with(kind)
-        if not found:
-            raise ValueError(f"no regret: {self.no_optimum(0)}")
+        at_least_one: else a ValueError says why there is none.
+        """
+        found = [k for k in range(len(self.cells)) if not self._why_not(k, kind)]
+        if at_least_one and not found:
+            raise ValueError(self._why_not(0, kind))
         return found
 
     def regret(self, kind: str = "gap") -> pd.DataFrame:
         """Tidy: (swept values,) controller, time, mean and its 95 % interval, median and quantile bands.
 
-        Only of cells whose optimum is known; where there is none at all, a ValueError says why.
+        kind: "realised", "expected", "gap" or "pseudo", or the name of an account of one's own. Only of cells whose
+        optimum is known; where there is none at all, a ValueError says why.
         """
-        self._check_kind(kind, KINDS)
+        self._check_kind(kind, *KINDS, *self.own_accounts)
         return self._tidy(kind)
 
     def rewards(self, kind: str = "expected_reward") -> pd.DataFrame:
         """What was earned so far, tidy as `regret`: "expected_reward" or "realised_reward"."""
-        self._check_kind(kind, REWARDS)
+        self._check_kind(kind, *REWARDS)
         return self._tidy(kind)
 
     def _tidy(self, kind: str) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.concat([self.account_of(k, kind) for k in self._cells_with(kind)], ignore_index=True)
+        cells = self.cells_with(kind, at_least_one=True)
+        return pd.concat([self.account_of(k, kind) for k in cells], ignore_index=True)
 
     def account_of(self, k: int, kind: str) -> pd.DataFrame:
         """The rows of `regret` or `rewards` for one cell."""
@@ -152,10 +144,10 @@ class Study:
         """
         import pandas as pd
 
-        self._check_kind(kind)
+        self._check_kind(kind, *KINDS, *self.own_accounts, *REWARDS)
         if baseline is not None and baseline not in {cell.name for cell in self.cells}:
             raise ValueError(f"baseline must be a controller of the study, got {baseline!r}")
-        found = (self.differences_of(k, baseline, kind) for k in self._cells_with(kind))
+        found = (self.differences_of(k, baseline, kind) for k in self.cells_with(kind, at_least_one=True))
         frames = [frame for frame in found if frame is not None]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -176,7 +168,7 @@ class Study:
 
     def curves(self) -> pd.DataFrame:
         """Every account of every replication: (swept values,) controller, replication, time, and a column a reward,
-        and where the optimum is known an account and a cause.
+        where the optimum is known an account and a cause, and accounts of one's own.
         """
         import pandas as pd
 
@@ -187,21 +179,21 @@ class Study:
         import pandas as pd
 
         cell, results, with_regret = self.cells[k], self.results[k], self.cells_with("gap")
+        rewards = [kind for kind in REWARDS if any(not self._why_not(j, kind) for j in range(len(self.cells)))]
         points = len(results[0].times)
         step = max(1, ROWS // points)
         for start in range(0, len(results), step):
             some = results[start : start + step]
-            columns: dict[str, Any] = {
-                **cell.value_columns(points * len(some)), "controller": cell.name,
-                "replication": np.repeat([result.replication for result in some], points),
-                "time": np.concatenate([result.times for result in some]),
-            }  # fmt: skip
-            columns |= {kind: np.concatenate([result.rewards[kind] for result in some]) for kind in some[0].rewards}
+            replications = np.repeat([result.replication for result in some], points)
+            columns: dict[str, Any] = {**cell.value_columns(points * len(some)), "controller": cell.name}
+            columns |= {"replication": replications, "time": np.concatenate([result.times for result in some])}
+            columns |= {kind: _end_to_end([result.rewards for result in some], kind) for kind in rewards}
             if k in with_regret:
                 columns |= {kind: np.concatenate([result.regret[kind] for result in some]) for kind in KINDS}
                 columns |= {c: np.concatenate([result.causes[c].sum(axis=1) for result in some]) for c in CAUSES}
             elif with_regret:  # other points of the sweep have
                 columns |= dict.fromkeys((*KINDS, *CAUSES), np.nan)
+            columns |= {name: _end_to_end([result.own for result in some], name) for name in self.own_accounts}
             yield pd.DataFrame(columns)
 
     def episodes(self) -> pd.DataFrame:
@@ -218,11 +210,6 @@ class Study:
             columns[name] = pd.Series(column.to_pylist(), dtype=object) if listed else column.to_pandas()
         return pd.DataFrame(columns)
 
-    def _episode_sources(self) -> Iterator[tuple[Cell, int, Path | bytes]]:
-        for cell, results in zip(self.cells, self.results, strict=True):
-            for result in results:
-                yield cell, result.replication, result.episodes
-
     def value_schema(self) -> pa.Schema:
         """The swept values as columns, of types that hold those of every point."""
         return common_schema(as_table([cell.values]).schema for cell in self.cells)
@@ -232,19 +219,40 @@ class Study:
         import pyarrow as pa
 
         own = pa.schema([("controller", pa.string()), ("replication", pa.int64())])
-        found = (schema_of(source) for _, _, source in self._episode_sources())
+        sources = (result.episodes for results in self.results for result in results)
+        found = (source[0].schema if isinstance(source, tuple) else schema_of(source) for source in sources)
         return pa.schema([*self.value_schema(), *own, *common_schema(found)])
 
     def episode_tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         """The rows of `episodes`, a part of a trial at a time."""
         import pyarrow as pa
 
-        for cell, replication, source in self._episode_sources():
-            for rows in row_groups(source):
-                count = len(rows)
-                own = as_table([{**cell.values, "controller": cell.name, "replication": replication}])
-                columns = {n: pa.repeat(own.column(n)[0], count) for n in own.column_names}
-                yield fitted(pa.table({**columns, **{n: rows.column(n) for n in rows.column_names}}), schema)
+        for cell, results in zip(self.cells, self.results, strict=True):
+            own = as_table([{**cell.values, "controller": cell.name}])
+            values = {name: own.column(name)[0] for name in own.column_names}
+            for result in results:
+                source = result.episodes
+                for rows in source if isinstance(source, tuple) else row_groups(source):
+                    columns = {name: pa.repeat(value, len(rows)) for name, value in values.items()}
+                    columns["replication"] = pa.repeat(result.replication, len(rows))
+                    columns |= dict(zip(rows.column_names, rows.itercolumns(), strict=True))
+                    yield fitted(pa.table(columns), schema)
+
+    def measures(self) -> pd.DataFrame:
+        """Waits, shares, utilisation and money (`accounts.metrics`), tidy: (swept values,) controller, measure,
+        job_class, mean over the replications and its 95 % interval.
+        """
+        import pandas as pd
+
+        rows = []
+        for k, cell in enumerate(self.cells):
+            count = len(self.results[k])
+            for measure, spreads in self._cell_summary(k)["measures"].items():
+                known = [spreads[EVERYBODY], *spreads["classes"]]
+                for name, spread in zip((EVERYBODY, *cell.system.class_names), known, strict=False):
+                    about = {**cell.values, "controller": cell.name, "measure": measure, "job_class": name}
+                    rows.append({**about, **spread, "replications": count})
+        return pd.DataFrame(rows).astype({"mean": float, "low": float, "high": float})
 
     def summary(self) -> list[dict[str, Any]]:
         """Each cell in plain data: mean and 95 % interval of every account at the horizon, rewards, and its classes."""
@@ -270,7 +278,7 @@ class Study:
         return {
             "controller": cell.name,
             **({"values": cell.values} if cell.values else {}),
-            "horizon": cell.horizon,
+            "horizon": cell.settings.horizon,
             "replications": len(results),
             "engine": " and ".join(sorted({s["engine"] for s in summaries})),
             "optimal_gain": summaries[0]["optimal_gain"],
@@ -280,9 +288,19 @@ class Study:
             "expected_reward": spread([s["expected_reward"] for s in summaries]),
             "regret": {kind: spread([s["regret"][kind] for s in summaries]) for kind in KINDS},
             "utilisation": spread([s["utilisation"] for s in summaries]),
+            "measures": {
+                measure: {
+                    EVERYBODY: spread([s["measures"][measure][0] for s in summaries]),
+                    "classes": [
+                        spread([s["measures"][measure][i] for s in summaries])
+                        for i in range(1, len(summaries[0]["measures"][measure]))
+                    ],
+                }
+                for measure in MEASURES
+            },
             "classes": [
                 {"name": name, **{n: spread([s["classes"][i][n] for s in summaries]) for n in numbers}}
-                for i, name in enumerate(cell.queue.class_names)
+                for i, name in enumerate(cell.system.class_names)
             ],
             "unfinished": {
                 state: spread([s["unfinished"][state] for s in summaries]) for state in ("waiting", "in_service")

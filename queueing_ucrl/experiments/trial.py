@@ -8,55 +8,55 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.errors import DamagedFile
-from queueing_ucrl.experiments.regret import CAUSES, KINDS, REWARDS
+from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.files import UNSEALED, digest_of, is_plain_file, is_sealed, sealed, write_atomically
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.simulation.episode_log import EpisodeWriter, row_groups
+from queueing_ucrl.simulation.run import Run
+from queueing_ucrl.simulation.simulate import GuaranteeWarning, run_once
 
-if TYPE_CHECKING:
-    from queueing_ucrl.simulation.run import Run
+SMALL = 100_000  # bytes of a table of episodes that is kept in memory once it was read
+
+Place = tuple[int, str, int]  # a trial within its study: the point of the sweep, the controller, the replication
+Episodes = Path | bytes | tuple[Any, ...]  # their Parquet file, its bytes, or the row groups (tables) of a small one
+OnProgress = Callable[["Trial", float], None]  # is told the simulated time of a trial now and then
 
 
 @dataclass(frozen=True)
 class Trial:
-    """All that determines one run; can be sent to another process."""
+    """One replication of a cell; can be sent to another process."""
 
-    queue: Queue
-    controller: Any
-    name: str  # of the controller within the study
-    horizon: float
-    seed: int
+    cell: Cell
     replication: int
-    grid: FloatArray
-    engine: str = "auto"
-    solver_latency: float = 0.0
-    point: int = 0  # of the sweep
     log: Path | None = None  # where its event log goes
     episodes: Path | None = None  # where its episodes go; None: they come back with the result
 
-    def run(self, progress: Any = None) -> TrialResult:
+    @property
+    def place(self) -> Place:
+        """Where it belongs in its study."""
+        return self.cell.point, self.cell.name, self.replication
+
+    def run(self, on_progress: OnProgress | None = None) -> TrialResult:
         """Simulate."""
-        import warnings
-
-        from queueing_ucrl.simulation.episode_log import EpisodeWriter
-        from queueing_ucrl.simulation.simulate import GuaranteeWarning, simulate
-
-        writer = EpisodeWriter(self.episodes)
+        cell, writer = self.cell, EpisodeWriter(self.episodes)
+        now = None if on_progress is None else lambda time: on_progress(self, time)
+        columns = cell.log_columns if self.log else ()
+        options: dict[str, Any] = {"log": self.log or False, "log_columns": columns, "accounts": cell.accounts}
+        options |= {"episodes": writer, "on_progress": now}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GuaranteeWarning)  # told once, by the study
-                run = simulate(
-                    self.queue, self.controller, horizon=self.horizon, seed=self.seed, replication=self.replication,
-                    engine=self.engine, log=self.log or False, grid=self.grid, solver_latency=self.solver_latency,
-                    progress=progress, episodes=writer,
-                )  # fmt: skip
+                run = run_once(cell.system, cell.controller, cell.settings, self.replication, **options)
             return TrialResult.of(run, self, writer.close())
         except BaseException:
             writer.abandon()
@@ -66,10 +66,6 @@ class Trial:
 def run_trial(trial: Trial) -> TrialResult:
     """A trial in whatever process it finds itself."""
     return trial.run()
-
-
-def _digest_of(episodes: Path | bytes) -> str:
-    return digest_of(episodes) if isinstance(episodes, Path) else hashlib.sha256(episodes).hexdigest()
 
 
 def _as_column(table: FloatArray) -> Any:
@@ -85,7 +81,7 @@ def _as_array(column: Any) -> FloatArray:
     """The inverse of `_as_column`."""
     import pyarrow as pa
 
-    whole = column.combine_chunks()
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if pa.types.is_fixed_size_list(whole.type):
         return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
     return whole.to_numpy()
@@ -99,28 +95,38 @@ class TrialResult:
     name: str
     replication: int
     times: FloatArray
-    rewards: dict[str, FloatArray]  # earned so far: expected and realised
+    rewards: dict[str, FloatArray]  # earned so far: expected (where it is known) and realised
     regret: dict[str, FloatArray]  # by account; none where no optimum is known
     causes: dict[str, FloatArray]  # gap regret by cause, a column a class; likewise
     summary: dict[str, Any]
-    episodes: Path | bytes = field(repr=False)  # their table's Parquet file, or its bytes
+    episodes: Episodes = field(repr=False)
     log_digest: str | None = None  # of the event log's file, where one was written
+    own: dict[str, FloatArray] = field(default_factory=dict)  # accounts of one's own, by name
+
+    @property
+    def place(self) -> Place:
+        """Where it belongs in its study."""
+        return self.point, self.name, self.replication
+
+    def measure(self, name: str) -> float | None:
+        """A measure over all classes (`accounts.metrics`); None where there was nothing to measure."""
+        value: float | None = self.summary["measures"][name][0]
+        return value
 
     @classmethod
     def of(cls, run: Run, trial: Trial, episodes: Path | bytes) -> TrialResult:
         """From a run."""
         curve = run.curve
         return cls(
-            trial.point,
-            trial.name,
-            trial.replication,
+            *trial.place,
             curve.times,
-            {kind: curve.earned(kind) for kind in REWARDS},
+            curve.rewards,
             curve.accounts,
             curve.causes,
-            {**run.summary(), "controller": trial.name},
+            {**run.summary(), "controller": trial.cell.name},
             episodes,
             None if trial.log is None else digest_of(trial.log),
+            curve.own,
         )
 
     def write(self, path: Path, key: str) -> None:
@@ -128,11 +134,12 @@ class TrialResult:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = {"time": self.times, **self.rewards, **self.regret, **self.causes}
-        about = {
-            "key": key, "point": self.point, "name": self.name, "replication": self.replication,
-            "summary": self.summary, "episodes": _digest_of(self.episodes),
-        }  # fmt: skip
+        columns = {"time": self.times, **self.rewards, **self.regret, **self.causes, **self.own}
+        place = dict(zip(("point", "name", "replication"), self.place, strict=True))
+        source = self.episodes
+        assert not isinstance(source, tuple)  # it was just made
+        digest = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest_of(source)
+        about = {"key": key, **place, "summary": self.summary, "episodes": digest}
         text = json.dumps(about)  # the order of keys is kept: it is the order of columns in the study's tables
         metadata = {"queueing_ucrl": text, "digest": UNSEALED}
         table = pa.table({name: _as_column(column) for name, column in columns.items()})
@@ -152,23 +159,34 @@ class TrialResult:
             content = path.read_bytes()
             if not is_sealed(content):
                 raise DamagedFile(path, "it is not what was written")
-            table = pq.read_table(pa.BufferReader(content))
-            columns = {name: _as_array(table.column(name)) for name in table.column_names}
+            with pq.ParquetFile(pa.BufferReader(content)) as file:  # for small files far cheaper than pq.read_table
+                table = file.read(use_threads=False)
+            columns = dict(zip(table.column_names, map(_as_array, table.itercolumns()), strict=True))
             about = json.loads(table.schema.metadata[b"queueing_ucrl"])
             if about["key"] != key:
                 raise DamagedFile(path, "it is of another study")
-            result = cls(
-                about["point"], about["name"], about["replication"], columns["time"],
-                {kind: columns[kind] for kind in REWARDS}, {kind: columns[kind] for kind in KINDS if kind in columns},
-                {cause: columns[cause] for cause in CAUSES if cause in columns}, about["summary"], episodes,
-            )  # fmt: skip
+            place = (about["point"], about["name"], about["replication"])
+            times = columns.pop("time")
+            rewards, regret, causes = (
+                {kind: columns.pop(kind) for kind in kinds if kind in columns} for kinds in (REWARDS, KINDS, CAUSES)
+            )
+            rows = _checked_episodes(episodes, about["episodes"])
+            return cls(*place, times, rewards, regret, causes, about["summary"], rows, own=columns)
         except OSError as error:
             raise DamagedFile(path, error.strerror or str(error)) from None
         except (pa.ArrowException, KeyError, TypeError, ValueError, RecursionError, MemoryError):
             raise DamagedFile(path, "it is not a trial's file") from None
-        try:
-            if not is_plain_file(episodes) or digest_of(episodes) != about["episodes"]:
-                raise DamagedFile(episodes, "it is not what was written, or missing")
-        except OSError as error:
-            raise DamagedFile(episodes, error.strerror or str(error)) from None
-        return result
+
+
+def _checked_episodes(path: Path, digest: str) -> Episodes:
+    """The file if it is as it was written; a small one is read while it is at hand, so that nobody opens it again."""
+    try:
+        if is_plain_file(path):
+            if path.stat().st_size > SMALL:
+                if digest_of(path) == digest:
+                    return path
+            elif hashlib.sha256(content := path.read_bytes()).hexdigest() == digest:
+                return tuple(row_groups(content))
+    except OSError as error:
+        raise DamagedFile(path, error.strerror or str(error)) from None
+    raise DamagedFile(path, "it is not what was written, or missing")

@@ -56,7 +56,7 @@ class Entry:
     name: str
     about: str  # a sentence
     options: tuple[Option, ...]
-    knows_rates: bool  # a yardstick, not a learner
+    knows_rates: bool  # to compare with, not a learner
     own: bool  # the project's, not an installed package's
 
     @property
@@ -78,11 +78,8 @@ class Entry:
 
     def plain_data(self) -> dict[str, Any]:
         """For JSON."""
-        options = [option.plain_data() for option in self.options]
-        return {
-            "name": self.name, "about": self.about, "knows_rates": self.knows_rates, "own": self.own,
-            "options": options, "toml": self.toml,
-        }  # fmt: skip
+        plain = {name: getattr(self, name) for name in ("name", "about", "knows_rates", "own")}
+        return {**plain, "options": [option.plain_data() for option in self.options], "toml": self.toml}
 
 
 def catalogue() -> list[Entry]:
@@ -138,10 +135,8 @@ def _options(kind: Any) -> list[Option]:
     for field in fields(kind):
         default = field.default if field.default_factory is MISSING else field.default_factory()
         required = default is MISSING
-        found.append(
-            Option(field.name, _words(types[field.name]), required, None if required else default,
-                   words.get(field.name, ""))
-        )  # fmt: skip
+        about = words.get(field.name, "")
+        found.append(Option(field.name, _words(types[field.name]), required, None if required else default, about))
     return found
 
 
@@ -156,9 +151,9 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
 
 
 def _is_json(value: Any) -> bool:
-    return value is None or isinstance(value, (str, bool, int, list, tuple)) or (
-        isinstance(value, float) and math.isfinite(value)
-    )  # fmt: skip
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, (str, bool, int, list, tuple))
 
 
 def as_toml(value: Any) -> str:

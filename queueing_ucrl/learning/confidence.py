@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.model.elementary import log
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.elementary import log
 
 
 def truncation(lowest_rate: float, delta: float) -> float:
@@ -63,6 +62,15 @@ def share_radius(count: int, classes: int, delta: float) -> float:
     return math.sqrt(2.0 * classes / count * log(2.0 / delta))
 
 
+def weissman_radius(count: int, classes: int, delta: float) -> float:
+    """sqrt((2/N) log((2^m - 2)/delta)), Weissman et al. (2003) as they state it: never above the paper's radius."""
+    if classes == 1:
+        return 0.0
+    if count == 0:
+        return 2.0
+    return math.sqrt(2.0 / count * (log(math.ldexp(1.0, classes) - 2.0) - log(delta)))
+
+
 @dataclass(frozen=True)
 class ConfidenceSet:
     """The plausible rates: Lambda in an interval, p in an l1 ball."""
@@ -102,7 +110,7 @@ class ConfidenceSet:
         )
 
     @classmethod
-    def everything(cls, classes: int, bounds: tuple[float, float]) -> ConfidenceSet:
+    def prior(cls, classes: int, bounds: tuple[float, float]) -> ConfidenceSet:
         """Before the first arrival: all rates within the bounds, all shares."""
         return cls(math.nan, math.inf, bounds, np.zeros(classes), 2.0, 1.0)
 

@@ -13,18 +13,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import ReadOnlyArrays, real
-from queueing_ucrl.model.costs import HoldingCost
+from queueing_ucrl.model.costs import HoldingCost, Payment
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import IntArray, Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.model.system import Queue, System
+from queueing_ucrl.solvers.multi_count import not_by_counts
 from queueing_ucrl.solvers.service import SolveRequest
+
+
+def planned_by_counts(system: System) -> bool:
+    """Whether the number of jobs is no Markov chain, but the counts of each class are."""
+    return bool(system.not_markov) and not not_by_counts(system)
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,8 @@ class Knowledge(ReadOnlyArrays):
     """What the operator knows: everything about the queue but how often jobs come.
 
     For controllers that say `knows_service_rate = False` not how fast they are served either: service_rate and the two
-    tables that follow from it are nan.
+    tables that follow from it are nan. For those that say `knows_patience = False` not how soon jobs give up: there
+    patience_rate is nan, and so are the tables where jobs wait.
     """
 
     servers: int
@@ -45,19 +53,63 @@ class Knowledge(ReadOnlyArrays):
     tick_rate: float  # U = Lambda + mu(S), for controllers that see ticks; nan for others
     job_rewards: FloatArray  # R_i
     holding_costs: tuple[HoldingCost, ...]  # C_i
+    payments: tuple[Payment, ...]  # R_i, C_i, what it costs when a job gives up, and when R_i is collected
+    patience_rate: float  # theta, at which a waiting job gives up; 0: never
+    class_service_rates: FloatArray  # 1 / E[service] of each class
+    discipline: str  # "fifo" or "processor-sharing"
+    by_counts: bool  # whether classes differ in service and nobody waits: then the counts of each are a Markov chain
     truth: Queue | None = None  # only for controllers that say `knows_truth`
+    system: System | None = None  # likewise: all of it, of which `truth` is the M/M/c/S queue of the same means
 
     @classmethod
-    def of(cls, queue: Queue, *, truth: bool = False, ticks: bool = False, service_rate: bool = True) -> Knowledge:
-        """What the operator of `queue` knows."""
+    def of(
+        cls,
+        system: System,
+        *,
+        truth: bool = False,
+        ticks: bool = False,
+        service_rate: bool = True,
+        patience: bool = True,
+    ) -> Knowledge:
+        """What the operator of `system` knows, who reckons with the M/M/c/S queue of the same means."""
+        queue = system.queue
         shown = 1.0 if service_rate else math.nan
+        rewards, service_rates = shown * queue.rewards, shown * queue.service_rates
+        if not patience:
+            rewards[queue.servers :] = math.nan
+            service_rates[queue.servers + 1 :] = math.nan
         return cls(
-            queue.servers, queue.capacity, shown * queue.service_rate, queue.class_names, shown * queue.rewards,
-            shown * queue.service_rates, queue.max_reward,
-            queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
-            np.array([c.reward for c in queue.classes]), tuple(c.holding_cost for c in queue.classes),
-            queue if truth else None,
-        )  # fmt: skip
+            servers=queue.servers,
+            capacity=queue.capacity,
+            service_rate=shown * queue.service_rate,
+            class_names=queue.class_names,
+            rewards=rewards,
+            service_rates=service_rates,
+            max_reward=queue.max_reward,
+            tick_rate=queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
+            job_rewards=np.array([c.reward for c in queue.classes]),
+            holding_costs=tuple(c.holding_cost for c in queue.classes),
+            payments=tuple(
+                Payment(c.name, c.reward, c.holding_cost, c.abandonment_cost, c.reward_at) for c in queue.classes
+            ),
+            patience_rate=queue.patience_rate if patience else math.nan,
+            class_service_rates=shown * np.array([1.0 / system.law(i).mean for i in range(len(system.classes))]),
+            discipline=system.discipline,
+            by_counts=planned_by_counts(system),
+            truth=queue if truth else None,
+            system=system if truth else None,
+        )
+
+    @classmethod
+    def shown_to(cls, controller: Controller, system: System) -> Knowledge:
+        """What `controller` may see of `system`: the one place where that is decided."""
+        return cls.of(
+            system,
+            truth=controller.knows_truth,
+            ticks=controller.sees_ticks,
+            service_rate=controller.knows_service_rate,
+            patience=controller.knows_patience,
+        )
 
     @property
     def class_count(self) -> int:
@@ -66,7 +118,9 @@ class Knowledge(ReadOnlyArrays):
 
     @property
     def max_service_rate(self) -> float:
-        """mu_max = mu(S)."""
+        """mu_max = mu(S); of the servers alone where nobody knows how soon jobs give up."""
+        if math.isnan(self.patience_rate):
+            return min(self.servers, self.capacity) * self.service_rate
         return float(self.service_rates[-1])
 
 
@@ -85,6 +139,11 @@ class TickTally:
     reward_square_sum: FloatArray
 
 
+def _not_told() -> IntArray:
+    """Stands for zeros, a number for each class."""
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Tally:
     """What was seen since the last review."""
@@ -99,11 +158,23 @@ class Tally:
     departures: int
     busy_time: float  # server time spent serving
     ticks: TickTally | None = None  # only for controllers that say `sees_ticks`
+    abandonments: IntArray = field(default_factory=_not_told)  # by class: jobs that gave up
+    starts: IntArray = field(default_factory=_not_told)  # by class: jobs that joined a server for the first time
+    departures_by_class: IntArray = field(default_factory=_not_told)
+    busy_time_by_class: FloatArray = field(default_factory=lambda: np.zeros(0))
+    waiting_time: float = 0.0  # the integral of the number of jobs that wait
+    environment: int = 0  # its state now
 
-    @property
+    def __post_init__(self) -> None:
+        for name in ("abandonments", "starts", "departures_by_class", "busy_time_by_class"):
+            given = getattr(self, name)
+            if not given.size:
+                object.__setattr__(self, name, np.zeros(len(self.arrivals), dtype=given.dtype))
+
+    @cached_property
     def arrival_count(self) -> int:
         """nu: arrivals of all classes."""
-        return int(self.arrivals.sum())
+        return sum(self.arrivals.tolist())
 
 
 class Belief(Protocol):
@@ -133,9 +204,9 @@ class Plan:
     def __post_init__(self) -> None:
         if (self.policy is None) == (self.request is None):
             raise ValueError("a plan holds either a policy or a request to the solver, not both or neither")
-        if not isinstance(self.policy, Policy | None):
+        if self.policy is not None and not isinstance(self.policy, Policy):
             raise TypeError(f"a plan's policy must be a Policy, got {shown(self.policy)}")
-        if not isinstance(self.request, SolveRequest | None):
+        if self.request is not None and not isinstance(self.request, SolveRequest):
             raise TypeError(f"a plan's request must be a SolveRequest, got {shown(self.request)}")
         object.__setattr__(self, "until", real(self.until, "a plan's `until`", "a time"))
         object.__setattr__(self, "truncation", real(self.truncation, "a plan's `truncation`"))
@@ -176,13 +247,25 @@ class Controller(ABC):
         """Whether begin() is shown how fast jobs are served."""
         return True
 
+    @property
+    def knows_patience(self) -> bool:
+        """Whether begin() is shown how soon waiting jobs give up."""
+        return True
+
     @abstractmethod
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Session:
-        """A session for one run; `chance` is the controller's own stream of random numbers."""
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
+        """A session for one run; `rng` is the controller's own stream of random numbers."""
 
     def cautions(self, queue: Queue) -> list[str]:
         """What is wrong with using this controller on that queue, for the person who runs it."""
         return []
+
+    def model_gap(self, system: System) -> str:
+        """Where the model that it plans for is not the system, in words; "" where it is, or it plans for none.
+
+        By default it plans for the M/M/c/S queue of the same means.
+        """
+        return system.not_markov
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Controllers by name: the project's own, and those that installed packages offer.
+"""Controllers by name: the project's own, and those that installed packages offer; and by any object with `begin`.
 
 A package offers a controller through the entry-point group `queueing_ucrl.controllers`:
 
@@ -12,34 +12,41 @@ from __future__ import annotations
 import difflib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 from pydantic import TypeAdapter
 
-from queueing_ucrl.learning.controller import Controller
-from queueing_ucrl.learning.direct import CertaintyEquivalent, Thompson
-from queueing_ucrl.learning.fixed import (
+from queueing_ucrl.learning.baselines import (
     AdmitAll,
+    AnticipatingOracle,
     BestStationary,
+    FixedPolicy,
     FollowingOracle,
     Oracle,
     RandomPolicy,
     TrunkReservation,
 )
-from queueing_ucrl.learning.optimistic import UcrlAcClasswise, UcrlAcExact
+from queueing_ucrl.learning.certainty_equivalence import CertaintyEquivalent, Thompson
+from queueing_ucrl.learning.controller import Controller, Knowledge, Session
+from queueing_ucrl.learning.days import DayFollowing
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
-from queueing_ucrl.learning.ucrl_ac import UcrlAc
+from queueing_ucrl.learning.ucrl_ac import UcrlAc, UcrlAcClasswise, UcrlAcExact
 from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import one_line
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.system import Queue, System
 
 LARGEST = sys.float_info.max
+LONGEST_NAME = 200  # characters of a controller's name
 GROUP = "queueing_ucrl.controllers"
-_CLASSES: tuple[type[Controller], ...] = (
-    UcrlAc, UcrlAcExact, UcrlAcClasswise, Thompson, CertaintyEquivalent, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3, Oracle,
-    FollowingOracle, BestStationary, AdmitAll, TrunkReservation, RandomPolicy,
-)  # fmt: skip
-OWN: dict[str, type[Controller]] = {kind.name: kind for kind in _CLASSES}
+_LEARNERS = (UcrlAc, UcrlAcExact, UcrlAcClasswise, Thompson, CertaintyEquivalent, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3)
+_ORACLES = (Oracle, FollowingOracle, AnticipatingOracle, DayFollowing, BestStationary)
+_BASELINES = (*_ORACLES, AdmitAll, TrunkReservation, RandomPolicy)
+OWN: dict[str, type[Controller]] = {kind.name: kind for kind in (*_LEARNERS, *_BASELINES)}
 
 
 def controller_names() -> list[str]:
@@ -101,10 +108,15 @@ def _plain(value: Any) -> bool:
 def _words(kind: Any) -> str:
     """A type, for people."""
     words = {
-        float: "a number", int: "a whole number", str: "a text", bool: "true or false",
-        tuple[float, float]: "two numbers [low, high]", tuple[int, ...]: "a list of whole numbers",
-        float | None: "a number", tuple[float, float] | None: "two numbers [low, high]",
-    }  # fmt: skip
+        float: "a number",
+        float | None: "a number",
+        int: "a whole number",
+        str: "a text",
+        bool: "true or false",
+        tuple[float, float]: "two numbers [low, high]",
+        tuple[float, float] | None: "two numbers [low, high]",
+        tuple[int, ...]: "a list of whole numbers",
+    }
     if get_origin(kind) is Literal:
         return " or ".join(map(repr, get_args(kind)))
     return words.get(kind, str(kind))
@@ -128,3 +140,51 @@ def make_controller(name: str, options: dict[str, Any] | None = None) -> Any:
         raise ValueError(f"controller {name!r}: {message}") from None
     except ValueError as error:
         raise ValueError(f"controller {name!r}: {error}") from None
+
+
+class _Adapter(Controller):
+    """An object with `begin` and whatever else it has of a controller; what it does not say is as in `Controller`."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        self.given = given
+        self.name = name  # type: ignore[misc]
+        for trait in ("knows_truth", "decides_each_arrival", "sees_ticks"):
+            setattr(self, trait, bool(getattr(given, trait, False)))
+
+    @property
+    def knows_service_rate(self) -> bool:
+        return bool(getattr(self.given, "knows_service_rate", True))
+
+    @property
+    def knows_patience(self) -> bool:
+        return bool(getattr(self.given, "knows_patience", True))
+
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
+        session: Session = self.given.begin(knowledge, rng)
+        return session
+
+    def model_gap(self, system: System) -> str:
+        """Of a controller of somebody's own nobody knows what it plans for, unless it says."""
+        return str(self.given.model_gap(system)) if hasattr(self.given, "model_gap") else ""
+
+    def cautions(self, queue: Queue) -> list[str]:
+        found: list[str] = self.given.cautions(queue) if hasattr(self.given, "cautions") else []
+        return found
+
+
+def as_controller(given: Any, options: Mapping[str, Any] | None = None) -> Controller:
+    """The controller that is meant by a name (with options), a Controller, a Policy, or any object with `begin`.
+
+    A Controller comes back as it is. Any other object with `begin` is adapted: its name is that of its class, unless it
+    says another, and it sees no more than every controller does, unless it says so.
+    """
+    if isinstance(given, str):
+        given = make_controller(given, dict(options or {}))
+    if isinstance(given, Policy):
+        given = FixedPolicy(given)
+    if not callable(getattr(given, "begin", None)):
+        raise TypeError(f"controller must be a controller's name or an object with `begin`, got {shown(type(given))}")
+    if isinstance(given, type):
+        raise TypeError(f"controller {given.__name__} is a class: give an object of it, {given.__name__}(...)")
+    name = one_line(getattr(given, "name", type(given).__name__), "a controller's name", LONGEST_NAME)
+    return given if isinstance(given, Controller) and hasattr(given, "name") else _Adapter(given, name)

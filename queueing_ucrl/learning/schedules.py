@@ -1,6 +1,7 @@
 """When a controller reviews its policy: parts that any learning controller can be built from.
 
-A schedule says which review follows one at time T; a `Clock` walks along it in one run.
+A schedule says which review follows one at time T; a `Clock` walks along it in one run. `DeltaSchedule` says how
+surely a belief is to hold the truth at each of them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Schedule(Protocol):
 class Geometric:
     """T, ratio T, ratio^2 T, .., but never further apart than `longest`.
 
-    A stretch as long as all before it (ratio 2) is the paper's doubling. A ratio r makes log T / log r reviews up to T,
-    and a policy is at most a share r - 1 of the time elapsed out of date.
+    An episode as long as all before it (ratio 2) is the paper's doubling. A ratio r makes log T / log r reviews up to
+    T, and a policy is at most a share r - 1 of the time elapsed out of date.
     """
 
     ratio: float = 1.1
@@ -57,7 +58,7 @@ class Periodic:
 
 
 class Clock:
-    """Where one run is on its schedule: in the stretch from `start` to `end`, at whose end it reviews.
+    """Where one run is on its schedule: in the episode from `start` to `end`, at whose end it reviews.
 
     first = inf: the first review is not at a time but at an event, and the schedule starts with it.
     """
@@ -69,14 +70,24 @@ class Clock:
 
     @property
     def length(self) -> float:
-        """t_k: of the current stretch."""
+        """t_k: of the current episode."""
         return self.end - self.start
 
     def advance(self, now: float) -> None:
-        """On to the stretch that `now` is in: the next one, unless the solver's answer took longer than a stretch.
+        """On to the episode that `now` is in: the next one, unless the solver's answer took longer than an episode.
 
-        A review before its time (a plan's departure limit was reached) starts a new stretch then and there.
+        A review before its time (a plan's departure limit was reached) starts a new episode then and there.
         """
         self.end = min(self.end, now)
         while self.end <= now:
             self.start, self.end = self.end, self.schedule.after(self.end)
+
+
+@dataclass(frozen=True)
+class DeltaSchedule:
+    """delta = unit / t at time t, but never above 1/2; with unit = 1 / mu the paper's 1 / (mu t)."""
+
+    unit: float
+
+    def __call__(self, time: float) -> float:
+        return min(0.5, self.unit / time)

@@ -1,4 +1,8 @@
-"""UCRL-AC (Alg. 3): optimism about the arrival rates, reviewed when the time elapsed has doubled."""
+"""UCRL-AC (Alg. 3): optimism about the arrival rates, reviewed when the time elapsed has doubled.
+
+`UcrlAc` is the paper's; `UcrlAcExact` and `UcrlAcClasswise` use the whole of what was seen, by exact intervals instead
+of the truncated mean's.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +12,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from queueing_ucrl.learning.beliefs import UpperLimits
 from queueing_ucrl.learning.confidence import ConfidenceSet
 from queueing_ucrl.learning.controller import Controller, Knowledge
-from queueing_ucrl.learning.estimators import TruncatedMean
-from queueing_ucrl.learning.planning import ConfidenceOptimism, LearningSession
+from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, ShareSet, TruncatedMean
+from queueing_ucrl.learning.options import SOLVERS, check_choice, checked_rate_bounds, rate_bounds_cautions
+from queueing_ucrl.learning.planners import ConfidenceOptimism, LimitOptimism
+from queueing_ucrl.learning.rate_learner import RateLearner, ServiceRate
 from queueing_ucrl.learning.schedules import DOUBLING, Clock
-from queueing_ucrl.model.queue import Queue
-
-SOLVERS = ("pi-b", "pi", "vi", "vi-ae", "lp")
-LARGEST_RATE = 1e100  # its square is a number too
-
-
-def checked_rate_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Lambda_min and Lambda_max as an option gives them."""
-    low, high = (float(b) for b in bounds) if len(bounds) == 2 else (math.nan, math.nan)
-    if not (0 <= low <= high <= LARGEST_RATE and high > 0) or 0 < low < 1 / LARGEST_RATE:
-        raise ValueError(
-            f"arrival_rate_bounds must be two numbers 0 <= low <= high with high positive, got {tuple(bounds)}"
-        )
-    return low, high
+from queueing_ucrl.learning.session import LearningSession
+from queueing_ucrl.model.system import Queue
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class UcrlAc(Controller):
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> LearningSession[ConfidenceSet]:
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> LearningSession[ConfidenceSet]:
         if not knowledge.service_rate * self.first_episode > 1:
             raise ValueError(
                 f"first_episode must be longer than 1 / service_rate = {1 / knowledge.service_rate:g}, "
@@ -80,13 +75,76 @@ class UcrlAc(Controller):
         )
 
     def cautions(self, queue: Queue) -> list[str]:
-        low, high = self.arrival_rate_bounds
-        found = []
-        if not low <= queue.total_arrival_rate <= high:
-            found.append(
-                f"the total arrival rate {queue.total_arrival_rate:g} is outside arrival_rate_bounds "
-                f"[{low:g}, {high:g}]: the regret guarantee is void"
-            )
-        if low == 0:
+        found = rate_bounds_cautions(self.arrival_rate_bounds, queue)
+        if self.arrival_rate_bounds[0] == 0:
             found.append("a lower bound of 0 on the arrival rate: the rate is never learned, only the classes' shares")
         return found
+
+
+@dataclass(frozen=True)
+class UcrlAcExact(RateLearner):
+    """UCRL-AC with an interval for Lambda from the arrivals of all episodes; the paper's set for p, optimism, doubling.
+
+    interval: "exact" (Garwood) or "anytime" (valid at all reviews at once). delta = 1 / (mu T) at the review at T,
+    but at most 1/2. share_set: the radius of the l1 ball for p, "paper" or "weissman" (smaller: its source's own).
+
+    Options:
+        arrival_rate_bounds: what is known of the arrival rate of all classes together, if anything is
+        interval: exact (Garwood), or anytime (wider: valid at all reviews at once)
+        share_set: how far the shares of the classes may be off: as in the paper, or weissman (smaller)
+    """
+
+    name: ClassVar[str] = "ucrl-ac-exact"
+    review_ratio: float = 2.0
+    arrival_rate_bounds: tuple[float, float] | None = None  # Lambda_min, Lambda_max, where the operator knows any
+    interval: Interval = "exact"
+    share_set: ShareSet = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("interval", self.interval, "exact", "anytime")
+        check_choice("share_set", self.share_set, "paper", "weissman")
+        if self.arrival_rate_bounds is not None:
+            object.__setattr__(self, "arrival_rate_bounds", checked_rate_bounds(self.arrival_rate_bounds))
+
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> LearningSession[ConfidenceSet]:
+        classes, delta = knowledge.class_count, self.delta_schedule(knowledge)
+        estimator = PooledInterval(classes, delta, self.arrival_rate_bounds, self.interval, self.share_set)
+        return self.session(knowledge, estimator, ConfidenceOptimism(knowledge))
+
+    def cautions(self, queue: Queue) -> list[str]:
+        return [] if self.arrival_rate_bounds is None else rate_bounds_cautions(self.arrival_rate_bounds, queue)
+
+
+@dataclass(frozen=True)
+class UcrlAcClasswise(RateLearner):
+    """UCRL-AC with an upper limit for each class's rate: nothing need be known of the rates, nor of the service rate.
+
+    All classes at their limits is the best plausible model, in every state the same: its best policy is trunk
+    reservation. interval as for ucrl-ac-exact; delta is shared evenly by the classes. service_rate "unknown": the upper
+    limit of mu too, from departures over busy time, since the optimal gain grows with mu. It reviews first when two
+    jobs have left, takes the unit of delta from that, and begins to count anew.
+
+    Options:
+        interval: exact (Garwood), or anytime (wider: valid at all reviews at once)
+        service_rate: whether the speed of service is known, or learned from the departures
+    """
+
+    name: ClassVar[str] = "ucrl-ac-classwise"
+    review_ratio: float = 2.0
+    interval: Interval = "exact"
+    service_rate: ServiceRate = "known"
+
+    def __post_init__(self) -> None:
+        check_choice("service_rate", self.service_rate, "known", "unknown")
+        check_choice("interval", self.interval, "exact", "anytime")
+        super().__post_init__()
+
+    @property
+    def knows_service_rate(self) -> bool:
+        return self.service_rate == "known"
+
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> LearningSession[UpperLimits]:
+        delta = self.delta_schedule(knowledge) if self.knows_service_rate else None
+        estimator = ClasswiseLimits(knowledge.class_count, delta, self.interval)
+        return self.session(knowledge, estimator, LimitOptimism(knowledge))

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel, Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.model.system import System
 
 _HUGE = 2.0**500
 _TINY = 2.0**-500
@@ -37,7 +38,9 @@ class Evaluation(ReadOnlyArrays):
 
 
 @compiled
-def policy_rates(admits, arrival_rates, rewards, birth, reward_rate):  # type: ignore[no-untyped-def]
+def policy_rates(
+    admits: BoolArray, arrival_rates: FloatArray, rewards: FloatArray, birth: FloatArray, reward_rate: FloatArray
+) -> None:
     """Lambda(s) = sum_{i admitted} lambda_i(s) and R(s) = sum_{i admitted} lambda_i(s) r_i(s); 0 in S. O(mS)."""
     states, classes = admits.shape
     for s in range(states):
@@ -54,7 +57,7 @@ def policy_rates(admits, arrival_rates, rewards, birth, reward_rate):  # type: i
 
 
 @compiled
-def stationary_weights(birth, death, law, exponents):  # type: ignore[no-untyped-def]
+def stationary_weights(birth: FloatArray, death: FloatArray, law: FloatArray, exponents: IntArray) -> tuple[float, int]:
     """Weights proportional to the stationary law, the largest 1; their sum and the mode. O(S).
 
     p(s+1) = p(s) Lambda(s) / mu(s+1), carried as w * 2^(500 e) with 1 <= w < 2^500: only what is below 1e-150 of the
@@ -97,7 +100,7 @@ def stationary_weights(birth, death, law, exponents):  # type: ignore[no-untyped
 
 
 @compiled
-def _rescaled(flow, exponent):  # type: ignore[no-untyped-def]
+def _rescaled(flow: float, exponent: int) -> tuple[float, int]:
     """The same flow * 2^(500 exponent), exponent >= 0, with |flow| within 2^500 and above 1 once it is scaled."""
     if abs(flow) > _HUGE:
         return flow * _TINY, exponent + 1
@@ -107,7 +110,7 @@ def _rescaled(flow, exponent):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _scaled_step(drift, flow, exponent, rate):  # type: ignore[no-untyped-def]
+def _scaled_step(drift: float, flow: float, exponent: int, rate: float) -> tuple[float, float]:
     """g = (drift + flow * 2^(500 exponent)) / rate: without the power, and as a double (inf beyond its range)."""
     if exponent == 0:
         g = (drift + flow) / rate
@@ -120,7 +123,29 @@ def _scaled_step(drift, flow, exponent, rate):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def evaluate_chain(birth, death, reward_rate, law, exponents, bias):  # type: ignore[no-untyped-def]
+def median(law: FloatArray, total: float) -> int:
+    """The first state up to which more than half of the mass lies: where the recursions from both ends meet.
+
+    The median, not the mode: on each side of it less than half of the mass has been summed, so the partial sums that
+    the recursions carry cannot have cancelled.
+    """
+    below = 0.0
+    for s in range(law.size):
+        below += law[s]
+        if below > 0.5 * total:
+            return s
+    return 0
+
+
+@compiled
+def evaluate_chain(
+    birth: FloatArray,
+    death: FloatArray,
+    reward_rate: FloatArray,
+    law: FloatArray,
+    exponents: IntArray,
+    bias: FloatArray,
+) -> float:
     """Fill `law` and `bias`, return the gain: the two-sided scheme. O(S).
 
     The gain is kept as a + d with a = R(mode), and (R(s) - a) - d stands for R(s) - rho: where the chain lives
@@ -134,23 +159,15 @@ def evaluate_chain(birth, death, reward_rate, law, exponents, bias):  # type: ig
     for s in range(states):
         excess += law[s] * (reward_rate[s] - anchor)
     excess /= total
-    # the median, not the mode: on each side of it less than half of the mass has been summed, so the partial sums
-    # that the recursions carry cannot have cancelled
-    below = 0.0
-    median = 0
-    for s in range(states):
-        below += law[s]
-        if below > 0.5 * total:
-            median = s
-            break
+    middle = median(law, total)
     flow = 0.0  # mu(s) g(s-1)
     exponent = 0
-    for s in range(median):
+    for s in range(middle):
         g, bias[s] = _scaled_step((reward_rate[s] - anchor) - excess, flow, exponent, birth[s])
         flow, exponent = _rescaled(death[s + 1] * g, exponent)
     flow = 0.0  # Lambda(s) g(s)
     exponent = 0
-    for s in range(states - 1, median, -1):
+    for s in range(states - 1, middle, -1):
         g, bias[s - 1] = _scaled_step(excess - (reward_rate[s] - anchor), flow, exponent, death[s])
         flow, exponent = _rescaled(birth[s - 1] * g, exponent)
     for s in range(states):
@@ -158,9 +175,9 @@ def evaluate_chain(birth, death, reward_rate, law, exponents, bias):  # type: ig
     return anchor + excess
 
 
-def as_model(queue: Queue | AdmissionModel) -> AdmissionModel:
+def as_model(queue: System | AdmissionModel) -> AdmissionModel:
     """The decision model behind either."""
-    return queue.model if isinstance(queue, Queue) else queue
+    return queue.model if isinstance(queue, System) else queue
 
 
 def _rates(model: AdmissionModel, policy: Policy) -> tuple[FloatArray, FloatArray]:
@@ -240,7 +257,7 @@ EVALUATIONS: dict[str, Callable[[FloatArray, FloatArray, FloatArray], Evaluation
 }
 
 
-def evaluate(queue: Queue | AdmissionModel, policy: Policy, method: str = "two-sided") -> Evaluation:
+def evaluate(queue: System | AdmissionModel, policy: Policy, method: str = "two-sided") -> Evaluation:
     """Gain, relative bias and stationary law of `policy`.
 
     `method` is for teaching and tests: "two-sided" (the one to use), "dense", "closed-form" (Prop. 5.1), "forward"

@@ -3,6 +3,11 @@ r"""Regret bounds: what theory promises of a learner, to be set beside what it d
 Thm 5.2 for UCRL-AC, with K = 1 + log2(T / t_1) episodes:
 
     E[regret(T)] <= a sqrt(T log(2 mu T)) + b (1 + log2(T / t_1)) + c.
+
+Where jobs give up, mu(s) and r_i(s) are those of Erlang-A, and mu_max is min(S, c) mu, of the servers alone. The proof
+needs mu_max to bound the relative bias of a best policy, 0 <= g(s) <= rho / mu_max. From Bellman's equation,
+rho = sum_i lambda_i (r_i(s) - g(s))^+ + mu(s) g(s-1) >= mu(s) g(s-1), which is g(s-1) <= rho / (c mu) for s >= c; below
+c rewards do not depend on s, so g grows with s. (Without patience mu(S) is the same number.)
 """
 
 from __future__ import annotations
@@ -12,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.model.system import Queue
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,14 @@ def _learning_factor(queue: Queue, bounds: tuple[float, float]) -> float:
     return float(14.0 * (4.0 * high**2 / (low * np.sqrt(rate)) + np.sqrt(len(queue.classes) * rate)))
 
 
+def _bound(queue: Queue, best_gain: float, first_episode: float, a: float, *episode: float) -> RegretBound:
+    """The bound with this a; b = (4/mu + 14/Lambda) rho* and the terms of an episode; c = rho* t_1."""
+    b = (4.0 / queue.service_rate + 14.0 / queue.total_arrival_rate) * best_gain
+    for term in episode:
+        b += term
+    return RegretBound(a, b, best_gain * first_episode, queue.service_rate, first_episode)
+
+
 def policy_iteration_bound(
     queue: Queue, best_gain: float, arrival_rate_bounds: tuple[float, float], first_episode: float
 ) -> RegretBound:
@@ -67,14 +80,9 @@ def policy_iteration_bound(
     """
     _check(arrival_rate_bounds, first_episode, queue)
     high, reward = arrival_rate_bounds[1], queue.max_reward
-    return RegretBound(
-        a=_learning_factor(queue, arrival_rate_bounds) * (1.0 + high / queue.max_service_rate) * reward,
-        b=(4.0 / queue.service_rate + 14.0 / queue.total_arrival_rate) * best_gain
-        + queue.capacity * high * reward / queue.max_service_rate,
-        c=best_gain * first_episode,
-        service_rate=queue.service_rate,
-        first_episode=first_episode,
-    )
+    mu_max = min(queue.servers, queue.capacity) * queue.service_rate
+    a = _learning_factor(queue, arrival_rate_bounds) * (1.0 + high / mu_max) * reward
+    return _bound(queue, best_gain, first_episode, a, queue.capacity * high * reward / mu_max)
 
 
 def value_iteration_bias_bound(queue: Queue, largest_rate: float, policy: Policy | None = None) -> float:
@@ -108,12 +116,5 @@ def value_iteration_bound(
     """
     _check(arrival_rate_bounds, first_episode, queue)
     V = value_iteration_bias_bound(queue, arrival_rate_bounds[1], policy)
-    return RegretBound(
-        a=_learning_factor(queue, arrival_rate_bounds) * (queue.max_reward + V),
-        b=(4.0 / queue.service_rate + 14.0 / queue.total_arrival_rate) * best_gain
-        + queue.max_reward
-        + queue.capacity * V,
-        c=best_gain * first_episode,
-        service_rate=queue.service_rate,
-        first_episode=first_episode,
-    )
+    a = _learning_factor(queue, arrival_rate_bounds) * (queue.max_reward + V)
+    return _bound(queue, best_gain, first_episode, a, queue.max_reward, queue.capacity * V)

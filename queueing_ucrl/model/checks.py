@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from dataclasses import fields
 from numbers import Real
 from typing import Any, SupportsIndex, cast
 
@@ -20,6 +19,8 @@ LONGEST_NAME = 40  # characters
 
 
 def _as_float(value: object, name: str, wanted: str) -> float:
+    if type(value) is float:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {wanted}, got {_given(value)}")
     try:
@@ -134,10 +135,9 @@ class ReadOnlyArrays:
     """For value objects that hold arrays: those of the caller are copied, and nobody can write to the object's own."""
 
     def __post_init__(self) -> None:
-        for field in fields(cast(Any, self)):
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
-                object.__setattr__(self, field.name, _own(value))
+                object.__setattr__(self, name, _own(value))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Copies and pickles: numpy gives arrays back writeable."""

@@ -1,6 +1,8 @@
 """Holding costs C(t): what a wait of t costs, and E[C(W)] for the waits of a queue.
 
-Every cost starts at C(0) = 0 and never decreases. All but `Custom` can stand in a scenario file.
+Every cost starts at C(0) = 0 and never decreases. All but `Custom` can stand in a scenario file. To add one, subclass
+`HoldingCost`: C(t) is all it needs; E[C(W)] is by quadrature unless it brings a formula. The formulas in
+the docstrings are for jobs that never give up, W ~ Erlang(k, nu), nu = c mu; `waits` knows those for the others.
 """
 
 from __future__ import annotations
@@ -10,27 +12,61 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.elementary import expm1s, powers
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed, number
-from queueing_ucrl.model.elementary import expm1s, powers
-from queueing_ucrl.model.waits import ErlangWaits, FloatArray
+from queueing_ucrl.model.waits import Waits
 
 
 class HoldingCost(ABC):
     """A non-decreasing cost of waiting with C(0) = 0."""
 
+    kind: ClassVar[str] = "custom"  # the word for it in scenario files and manifests
+
+    breaks: Sequence[float] = ()  # the waits at which it jumps or bends
+
     @abstractmethod
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         """C(t), elementwise."""
 
-    @abstractmethod
-    def expected(self, waits: ErlangWaits) -> FloatArray:
-        """E[C(W)] for W ~ Erlang(k, c mu), k = 1 .. stages."""
+    def expected(self, waits: Waits) -> FloatArray:
+        """E[C(W)] for the times in queue W of jobs with k = 1 .. stages departures ahead of them.
+
+        Here by quadrature, to about 1e-10 relative; a cost that is not monotone, grows too fast for the mean to exist,
+        or has an unnamed break is refused.
+        """
+
+        def values(t: FloatArray) -> FloatArray:
+            costs = self(t)
+            if not np.all(np.isfinite(costs)):
+                raise ValueError(f"{self.kind} cost: not finite at a wait of {t[~np.isfinite(costs)][0]:.6g}")
+            if costs.size and (costs[0] < 0 or np.any(np.diff(costs) < 0)):
+                worst = int(np.argmin(np.diff(costs, prepend=0.0)))
+                raise ValueError(
+                    f"{self.kind} cost: must not be negative or decrease, but does at a wait of {t[worst]:.6g}"
+                )
+            return costs
+
+        return waits.expectation(values, self.breaks)
+
+
+def check_own_cost(cost: HoldingCost) -> None:
+    """Refuse a cost of somebody's own that does not take arrays, or does not begin at 0."""
+    if type(cost).__module__ == __name__:
+        return
+    wanted = "must take an array of waits and give a cost for each, 0 for a wait of 0"
+    try:
+        found = np.asarray(cost(np.zeros(2)), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"holding_cost {shown(cost)} {wanted}: {error}") from error
+    if found.shape != (2,) or np.any(found != 0.0):
+        raise ValueError(f"holding_cost {shown(cost)} {wanted}; it gives {shown(found.tolist())} for two such waits")
 
 
 def _checked(kind: str, value: object, name: str, *, positive: bool = False) -> float:
@@ -46,10 +82,12 @@ def _checked(kind: str, value: object, name: str, *, positive: bool = False) -> 
 class Free(HoldingCost):
     """C(t) = 0."""
 
+    kind: ClassVar[str] = "free"
+
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return np.zeros_like(np.asarray(wait, dtype=float))
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         return np.zeros(waits.stages)
 
 
@@ -57,6 +95,7 @@ class Free(HoldingCost):
 class Linear(HoldingCost):
     """C(t) = rate * t; E[C(W)] = rate * k / nu."""
 
+    kind: ClassVar[str] = "linear"
     rate: float
 
     def __post_init__(self) -> None:
@@ -65,7 +104,7 @@ class Linear(HoldingCost):
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.rate * np.asarray(wait, dtype=float)
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         return self.rate * waits.mean
 
 
@@ -73,6 +112,7 @@ class Linear(HoldingCost):
 class Power(HoldingCost):
     """C(t) = coefficient * t^p; E[C(W)] = coefficient * Gamma(k + p) / (Gamma(k) nu^p)."""
 
+    kind: ClassVar[str] = "power"
     coefficient: float
     exponent: float
 
@@ -83,7 +123,7 @@ class Power(HoldingCost):
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.coefficient * powers(wait, self.exponent)
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         return self.coefficient * waits.moment(self.exponent)
 
 
@@ -91,6 +131,7 @@ class Power(HoldingCost):
 class Saturating(HoldingCost):
     """C(t) = ceiling * (1 - e^{-rate t}); E[C(W)] = ceiling * (1 - (nu / (nu + rate))^k)."""
 
+    kind: ClassVar[str] = "saturating"
     ceiling: float
     rate: float
 
@@ -101,7 +142,7 @@ class Saturating(HoldingCost):
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return -self.ceiling * expm1s(-self.rate * np.asarray(wait, dtype=float))
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         return self.ceiling * waits.transform_complement(self.rate)
 
 
@@ -109,6 +150,7 @@ class Saturating(HoldingCost):
 class Deadline(HoldingCost):
     """C(t) = penalty if t > due, else 0; E[C(W)] = penalty * Q(k, nu due)."""
 
+    kind: ClassVar[str] = "deadline"
     penalty: float
     due: float
 
@@ -119,7 +161,7 @@ class Deadline(HoldingCost):
     def __call__(self, wait: npt.ArrayLike) -> FloatArray:
         return self.penalty * (np.asarray(wait, dtype=float) > self.due).astype(float)
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         return self.penalty * waits.survival(self.due)
 
 
@@ -130,6 +172,7 @@ class PiecewiseLinear(HoldingCost):
     E[C(W)] = sum over pieces of slope * E[min(W, end) - min(W, start)], a sum of non-negative terms.
     """
 
+    kind: ClassVar[str] = "piecewise-linear"
     points: Sequence[tuple[float, float]]
 
     def __post_init__(self) -> None:
@@ -167,7 +210,7 @@ class PiecewiseLinear(HoldingCost):
         piece = np.maximum(np.searchsorted(times, t, side="right") - 1, 0)
         return costs[piece] + slopes[piece] * (t - times[piece])
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
+    def expected(self, waits: Waits) -> FloatArray:
         slopes = self.slopes
         total = slopes[-1] * waits.mean_excess(self.points[-2][0])
         for (start, _), (end, _), slope in zip(self.points, self.points[1:-1], slopes, strict=False):
@@ -180,12 +223,11 @@ class PiecewiseLinear(HoldingCost):
 class Custom(HoldingCost):
     """Any non-decreasing Python function with C(0) = 0; name the waits where it jumps or bends in `breaks`.
 
-    E[C(W)] is by quadrature, to about 1e-10 relative; a function that is not monotone, grows too fast for the
-    mean to exist, or has an unnamed break is refused. Never from a file.
+    E[C(W)] is by quadrature. Never from a file.
     """
 
     function: Callable[[float], float]
-    breaks: tuple[float, ...] = field(default=())
+    breaks: Sequence[float] = field(default=())
 
     def __post_init__(self) -> None:
         if not callable(self.function):
@@ -206,14 +248,56 @@ class Custom(HoldingCost):
         except OverflowError:  # math.exp beyond 709: infinite, as numpy would have it
             return math.inf
 
-    def expected(self, waits: ErlangWaits) -> FloatArray:
-        def values(t: FloatArray) -> FloatArray:
-            costs = self(t)
-            if not np.all(np.isfinite(costs)):
-                raise ValueError(f"custom cost: not finite at a wait of {t[~np.isfinite(costs)][0]:.6g}")
-            if costs.size and (costs[0] < 0 or np.any(np.diff(costs) < 0)):
-                worst = int(np.argmin(np.diff(costs, prepend=0.0)))
-                raise ValueError(f"custom cost: must not be negative or decrease, but does at a wait of {t[worst]:.6g}")
-            return costs
 
-        return waits.expectation(values, self.breaks)
+class Paying(Protocol):
+    """What decides what an admitted job earns: a `JobClass`, or as much of it as an operator knows."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def reward(self) -> float: ...
+    @property
+    def holding_cost(self) -> HoldingCost: ...
+    @property
+    def abandonment_cost(self) -> float: ...
+    @property
+    def reward_at(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What a class pays and costs, as an operator knows it."""
+
+    name: str
+    reward: float  # R_i
+    holding_cost: HoldingCost  # C_i
+    abandonment_cost: float = 0.0  # a_i
+    reward_at: str = "admission"
+
+
+def expected_rewards(classes: Sequence[Paying], waits: Waits, capacity: int) -> FloatArray:
+    """r_i(s) = R_i P(paid) - E[C_i(W(s))] - a_i P(abandon) for s = 0 .. S - 1, one column a class.
+
+    P(paid) = 1 where the reward is collected at admission, else P(served). A ValueError names the classes without.
+    """
+    table = np.empty((capacity, len(classes)))
+    problems = []
+    for i, c in enumerate(classes):
+        table[:, i] = c.reward
+        waiting = table[waits.servers :, i]
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                if c.reward_at != "admission" and waits.impatient:
+                    waiting *= waits.served
+                waiting -= c.holding_cost.expected(waits)
+                if c.abandonment_cost and waits.impatient:
+                    waiting -= c.abandonment_cost * waits.abandonment
+            if not np.all(np.isfinite(table[:, i])):
+                raise OverflowError
+        except ValueError as error:
+            problems.append(f"class {c.name!r}: {error}")
+        except OverflowError:
+            problems.append(f"class {c.name!r}: the expected holding cost is too large for a double")
+    if problems:
+        raise ValueError("\n".join(problems))
+    return table

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.system import Queue
 
 _BLOCK = 2.0**500
 
 
 @compiled
-def _climb(arrival_rate, service_rates):  # type: ignore[no-untyped-def]
+def _climb(arrival_rate: float, service_rates: FloatArray) -> tuple[float, int]:
     """sum_{s<S} t(s) = total * 2^(500 exponent). O(S)."""
     step = 0.0
     total = 0.0
@@ -37,7 +38,8 @@ def _climb(arrival_rate, service_rates):  # type: ignore[no-untyped-def]
     return total, exponent
 
 
-def _uniformization(queue: Queue) -> float:
+def uniformization(queue: Queue) -> float:
+    """U = Lambda + mu(S), the smallest rate at which a queue can be uniformized."""
     return queue.total_arrival_rate + queue.max_service_rate
 
 
@@ -48,7 +50,7 @@ def _parts(queue: Queue) -> tuple[float, int]:
     descent = math.fsum(1.0 / queue.service_rates[1:])
     if exponent == 0 and descent > total:
         total = descent
-    return _uniformization(queue) * total, exponent
+    return uniformization(queue) * total, exponent
 
 
 def diameter(queue: Queue) -> float:
@@ -84,6 +86,16 @@ def _partial_exponential(load: float, terms: int, log_factor: float) -> float:
     return math.fsum(math.exp(log_factor + s * math.log(load) - math.lgamma(s + 1)) for s in range(terms))
 
 
+def _lower_bound_sum(rate: float, death: FloatArray) -> float:
+    """mu(S) / (Lambda + mu(S)) sum_{s<S} prod_{s<x<S} mu(x) / Lambda, from the innermost product outward."""
+    total = 1.0
+    for x in range(1, death.size - 1):
+        total = 1.0 + float(death[x]) / rate * total
+    if total == math.inf:
+        raise OverflowError("the bound is too large for a double")
+    return float(death[-1]) / (rate + float(death[-1])) * total
+
+
 def diameter_lower_bound(queue: Queue) -> float:
     """The paper's closed-form lower bound for this kind of queue: M/M/1/S, M/M/S/S or M/M/c/S with c < S (App. A).
 
@@ -92,9 +104,12 @@ def diameter_lower_bound(queue: Queue) -> float:
     iii) c mu / (Lambda + c mu) * [ ((c mu/Lambda)^(S-c) - 1) / (c mu/Lambda - 1)
                                     + c^(S-c-1) c! (mu/Lambda)^(S-1) sum_{s<c} (Lambda/mu)^s / s! ]
 
-    With c mu = Lambda the quotient in i) and iii) is its limit, S and S - c.
+    With c mu = Lambda the quotient in i) and iii) is its limit, S and S - c. Where jobs give up there is no closed
+    form, and it is the sum that these are of: mu(S) / (Lambda + mu(S)) sum_{s<S} prod_{s<x<S} mu(x) / Lambda.
     """
     queue.must_be_steady()
+    if queue.patience_rate:
+        return _lower_bound_sum(queue.total_arrival_rate, queue.service_rates)
     S, c = queue.capacity, min(queue.servers, queue.capacity)
     rate, mu = queue.total_arrival_rate, queue.service_rate
     share = c * mu / (rate + c * mu)

@@ -15,16 +15,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import sin
 from queueing_ucrl.model.checks import listed, number
-from queueing_ucrl.model.elementary import sin
-from queueing_ucrl.model.waits import FloatArray
 
 STEADY, STEPS, SINUSOID = range(3)
 
 
 @compiled
-def pattern_factor(kind, data, time):  # type: ignore[no-untyped-def]
+def pattern_factor(kind: int, data: FloatArray, time: float) -> float:
     """factor(t) from a pattern's code: one function for both engines, so that they agree to the last bit."""
     if kind == STEPS:  # data: period, number of changes n, n times, n + 1 factors
         changes = int(data[1])
@@ -42,6 +42,7 @@ def pattern_factor(kind, data, time):  # type: ignore[no-untyped-def]
 class ArrivalPattern(ABC):
     """How a class's arrival rate changes in time."""
 
+    kind: ClassVar[str] = "custom"  # the word for it in scenario files and manifests
     period: float  # after which time it begins again; infinite if it never does
 
     @property
@@ -69,6 +70,7 @@ class ArrivalPattern(ABC):
 class Steady(ArrivalPattern):
     """factor(t) = 1."""
 
+    kind: ClassVar[str] = "steady"
     period: ClassVar[float] = math.inf  # type: ignore[misc]
 
     @property
@@ -88,6 +90,7 @@ class Steady(ArrivalPattern):
 class Steps(ArrivalPattern):
     """Piecewise constant: factors[0] until times[0], then factors[1] until times[1], ..; again after `period`."""
 
+    kind: ClassVar[str] = "steps"
     times: Sequence[float]
     factors: Sequence[float]
     period: float = math.inf
@@ -135,6 +138,7 @@ class Steps(ArrivalPattern):
 class Sinusoid(ArrivalPattern):
     """factor(t) = 1 + amplitude * sin(2 pi t / period + phase)."""
 
+    kind: ClassVar[str] = "sinusoid"
     amplitude: float
     period: float
     phase: float = 0.0

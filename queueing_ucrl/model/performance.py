@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.model.system import System
 
 
 @dataclass(frozen=True)
@@ -21,30 +21,39 @@ class Performance(ReadOnlyArrays):
     blocking: float  # probability that an arrival finds the system full
     rejection: FloatArray  # probability that an arrival of the class is turned away by the policy
     admission: FloatArray  # probability that it is let in
-    mean_wait: FloatArray  # of the admitted jobs of the class; nan where none is admitted
+    served: FloatArray  # probability that it is let in and served
+    abandonment: FloatArray  # probability that a job of the class that was let in gives up; nan where none is
+    mean_wait: FloatArray  # time in queue of the admitted jobs of the class; nan where none is admitted
     mean_in_system: float
     mean_waiting: float
     utilisation: float  # mean share of the servers that are busy
-    throughput: float  # admitted jobs per unit of time
+    throughput: float  # jobs served per unit of time
+    abandonments: float  # jobs that give up per unit of time
 
 
-def performance(queue: Queue, policy: Policy) -> Performance:
-    """The long-run measures of `queue` under `policy`, from the stationary law. O(mS)."""
+def performance(queue: System, policy: Policy) -> Performance:
+    """The long-run measures of a Markov `queue` under `policy`, from the stationary law. O(mS)."""
     value = evaluate(queue, policy)
     law, admits = value.stationary, policy.admits
     admission = law[:-1] @ admits
     states = np.arange(queue.capacity + 1)
-    busy = np.minimum(states, queue.servers)
+    busy = np.minimum(states, queue.most_servers)
     with np.errstate(invalid="ignore"):
-        mean_wait = np.where(admission > 0, (law[:-1] * queue.mean_waits) @ admits / admission, np.nan)
+        mean_wait = np.where(admission > 0, (law[:-1] * queue.queue.mean_waits) @ admits / admission, np.nan)
+    abandonment = queue.queue.patience_rate * mean_wait  # P(abandon) = theta E[W]
+    lost = np.where(admission > 0, abandonment, 0.0)
+    served = admission * (1.0 - lost)
     return Performance(
         gain=value.gain,
         blocking=float(law[-1]),
         rejection=law[:-1] @ ~admits,
         admission=admission,
+        served=served,
+        abandonment=abandonment,
         mean_wait=mean_wait,
         mean_in_system=float(law @ states),
         mean_waiting=float(law @ (states - busy)),
-        utilisation=float(law @ busy) / queue.servers,
-        throughput=float(admission @ queue.arrival_rates),
+        utilisation=float(law @ busy) / queue.most_servers,
+        throughput=float(served @ queue.arrival_rates),
+        abandonments=float((admission * lost) @ queue.arrival_rates),
     )

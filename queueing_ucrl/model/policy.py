@@ -9,16 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed, whole
-
-BoolArray = npt.NDArray[np.bool_]
 
 PICTURE_WIDTH = 60
 
 
 class Policy:
     """A stationary deterministic policy: admits[s, i] for s = 0 .. S - 1 and classes i = 0 .. m - 1."""
+
+    # what the engines ask: row sum_i class_strides[i] n_i + environment_stride e, with n_i jobs of class i in the
+    # system and e the state of the environment; class_strides None: all 1, so that the row is s
+    class_strides: tuple[int, ...] | None = None
+    environment_stride: int = 0
+
+    @property
+    def sees_more(self) -> bool:
+        """Whether it sees more than the number of jobs in the system."""
+        return self.class_strides is not None or self.environment_stride != 0
 
     def __init__(self, admits: npt.ArrayLike) -> None:
         try:
@@ -79,25 +88,32 @@ class Policy:
         return bool(np.array_equal(self.admits, np.arange(self.capacity)[:, None] < np.array(self.control_levels)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Policy) and np.array_equal(self.admits, other.admits)
+        return self is other or (isinstance(other, Policy) and self._key == other._key)
 
     def __hash__(self) -> int:
-        return hash((self.admits.shape, self.admits.tobytes()))
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[tuple[int, ...], bytes]:
+        return self.admits.shape, self.admits.tobytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Policy._trusted, (self.admits,)  # a copy of an array can be written to: a policy never
 
-    def picture(self, class_names: Sequence[str] | None = None, *, full: str = "#", empty: str = ".") -> str:
-        """One line a class, one mark a state; of a long queue, each mark stands for a block of states.
+    def marks(self, block: int = 1, *, full: str = "#", empty: str = ".") -> list[str]:
+        """One line a class, one mark for each block of states; a block that is partly admitted is marked `~`."""
+        lines = []
+        for column in self.admits.T:
+            blocks = (column[start : start + block] for start in range(0, self.capacity, block))
+            lines.append("".join(full if b.all() else "~" if b.any() else empty for b in blocks))
+        return lines
 
-        A block that is partly admitted is marked `~`.
-        """
+    def picture(self, class_names: Sequence[str] | None = None, *, full: str = "#", empty: str = ".") -> str:
+        """One line a class, one mark a state; of a long queue, each mark stands for a block of states."""
         names = list(class_names or (f"class {i + 1}" for i in range(self.class_count)))
         block = -(-self.capacity // PICTURE_WIDTH)
-        lines = []
-        for name, column, level in zip(names, self.admits.T, self.control_levels, strict=True):
-            blocks = [column[start : start + block] for start in range(0, self.capacity, block)]
-            marks = "".join(full if b.all() else "~" if b.any() else empty for b in blocks)
+        drawn, lines = self.marks(block, full=full, empty=empty), []
+        for name, marks, level in zip(names, drawn, self.control_levels, strict=True):
             note = f"admitted below {level}" if self.is_trunk_reservation else ""
             lines.append(f"{name:>{max(map(len, names))}}  {marks}  {note}".rstrip())
         scale = "" if block == 1 else f", {block} states a mark"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.elementary import exp, log, log1p, stirling_error
+from queueing_ucrl.elementary import exp, log, log1p, stirling_error
 from queueing_ucrl.model.waits import deviance
 
 NEWTON_STEPS = 200  # never reached: ten are many
@@ -23,13 +23,13 @@ SMALLEST = 1e-306  # of tails: below it digits are lost, and then all
 
 
 @compiled
-def _gamma_weight(a, x):  # type: ignore[no-untyped-def]
+def _gamma_weight(a: float, x: float) -> float:
     """x^a e^{-x} / Gamma(a + 1)."""
     return exp(-stirling_error(a) - deviance(a, x)) / math.sqrt(2.0 * math.pi * a)
 
 
 @compiled
-def _lower_series(a, x):  # type: ignore[no-untyped-def]
+def _lower_series(a: float, x: float) -> float:
     """sum_n x^n / ((a + 1) .. (a + n))."""
     total = 1.0
     term = 1.0
@@ -44,7 +44,7 @@ def _lower_series(a, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _upper_fraction(a, x):  # type: ignore[no-untyped-def]
+def _upper_fraction(a: float, x: float) -> float:
     """x + 1 - a - 1 (1 - a) / (x + 3 - a - ..), by Lentz's method."""
     b = x + 1.0 - a
     value = b
@@ -63,7 +63,7 @@ def _upper_fraction(a, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gamma_tails(a, x):  # type: ignore[no-untyped-def]
+def gamma_tails(a: float, x: float) -> tuple[float, float]:
     """(P(Gamma(a, 1) <= x), P(Gamma(a, 1) > x)) for a, x > 0; the smaller one keeps its relative accuracy."""
     weight = _gamma_weight(a, x)
     if x <= a + 1.0:
@@ -74,7 +74,7 @@ def gamma_tails(a, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gamma_upper_quantile(a, tail):  # type: ignore[no-untyped-def]
+def gamma_upper_quantile(a: float, tail: float) -> float:
     """x with P(Gamma(a, 1) > x) = tail, a >= 1, 0 < tail < 1: Newton on log Q, which is concave, in x."""
     target = log(tail)
     x = before = a
@@ -98,7 +98,7 @@ def gamma_upper_quantile(a, tail):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gamma_quantile(a, share):  # type: ignore[no-untyped-def]
+def gamma_quantile(a: float, share: float) -> float:
     """x with P(Gamma(a, 1) <= x) = share, a >= 1, 0 < share < 1: Newton on log P, which is concave, in log x."""
     target = log(share)
     x = before = a
@@ -118,7 +118,7 @@ def gamma_quantile(a, share):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _student_constant(dof):  # type: ignore[no-untyped-def]
+def _student_constant(dof: float) -> float:
     """Gamma((v + 1) / 2) / (Gamma(v / 2) sqrt(pi))."""
     a = 0.5 * dof
     ratio = a * log1p(0.5 / a) - 0.5 + (stirling_error(a + 0.5) - stirling_error(a))
@@ -126,7 +126,7 @@ def _student_constant(dof):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _student_series(first, second, y):  # type: ignore[no-untyped-def]
+def _student_series(first: float, second: float, y: float) -> float:
     """sum_n y^n first (first + 1) .. / (second (second + 1) ..), 0 <= y < 1."""
     total = 1.0
     term = 1.0
@@ -141,7 +141,7 @@ def _student_series(first, second, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def student_central(t, dof):  # type: ignore[no-untyped-def]
+def student_central(t: float, dof: float) -> float:
     """P(|T| <= t) for Student's T of `dof` = v degrees of freedom, t > 0: the incomplete beta function, by the series
     of its smaller part; y = t^2 / (v + t^2).
     """
@@ -153,7 +153,7 @@ def student_central(t, dof):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def student_quantile(level, dof):  # type: ignore[no-untyped-def]
+def student_quantile(level: float, dof: float) -> float:
     """t with P(|T| <= t) = level, 0 < level < 1: Newton from t = 0, where the probability is concave in t."""
     t = 0.0
     for _ in range(NEWTON_STEPS):

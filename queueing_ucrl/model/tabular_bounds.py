@@ -18,16 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from queueing_ucrl.model.diameter import diameter
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.model.diameter import diameter, uniformization
+from queueing_ucrl.model.system import Queue
 
 ETA = 1.12  # of UCRL3's peeling
 
 
 def _tick_rate(queue: Queue, tick_rate: float | None) -> float:
     queue.must_be_steady()
-    least = queue.total_arrival_rate + queue.max_service_rate
+    least = uniformization(queue)
     if tick_rate is None:
         return least
     if not least * (1 - 1e-12) <= tick_rate < math.inf:
@@ -95,7 +95,7 @@ class TabularBound:
         return cls(
             states=queue.capacity + 1,
             actions=len(queue.classes) + 1,
-            diameter=diameter(queue) * (U / _tick_rate(queue, None)),
+            diameter=diameter(queue) * (U / uniformization(queue)),
             largest_support=int((laws > 0).sum(axis=2).max()),
             spread=spread,
             tick_rate=U,

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import exp, expm1s, log, log1p, power, stirling_error
 from queueing_ucrl.model.checks import ReadOnlyArrays, read_only
-from queueing_ucrl.model.elementary import exp, expm1s, log, log1p, power, stirling_error
-
-FloatArray = npt.NDArray[np.float64]
 
 PANEL_WIDTH = 0.25
 SMOOTHNESS = 1e-10  # how far two quadratures may differ, relative
@@ -57,7 +56,7 @@ PANEL_NODES, PANEL_WEIGHTS = gauss_legendre(20)
 
 
 @compiled
-def deviance(n, x):  # type: ignore[no-untyped-def]
+def deviance(n: float, x: float) -> float:
     """n log(n/x) + x - n without cancellation near n = x (after Loader's saddle-point method).
 
     The series is used far from n = x too: there the two large terms would still lose 1e-12 at n = 10^4.
@@ -78,7 +77,7 @@ def deviance(n, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def poisson_pmf(count, x, x_low):  # type: ignore[no-untyped-def]
+def poisson_pmf(count: int, x: float, x_low: float) -> FloatArray:
     """e^{-x} x^j / j! for j = 0 .. count - 1 at x + x_low (x_low: what rounding took from x). O(count)."""
     pmf = np.empty(count)
     for j in range(count):
@@ -99,7 +98,9 @@ def poisson_pmf(count, x, x_low):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignore[no-untyped-def]
+def _erlang_expectations(
+    values: FloatArray, nodes: FloatArray, weights: FloatArray, stages: int, window: float
+) -> tuple[FloatArray, float]:
     """E[C(W)] for k = 1 .. stages from C at fixed nodes in y = sqrt(nu t); also the share of the outer nodes.
 
     The density of Y = sqrt(nu W) is 2 y pmf(k - 1; y^2): nearly normal around sqrt(k - 1/2) with
@@ -133,7 +134,7 @@ def _erlang_expectations(values, nodes, weights, stages, window):  # type: ignor
 
 
 @compiled
-def _moments(stages, rate, p):  # type: ignore[no-untyped-def]
+def _moments(stages: int, rate: float, p: float) -> FloatArray:
     """Gamma(k + p) / (Gamma(k) rate^p) for k = 1 .. stages. O(stages)."""
     moment = np.empty(stages)
     for k in range(stages, 0, -1):
@@ -145,6 +146,49 @@ def _moments(stages, rate, p):  # type: ignore[no-untyped-def]
         for j in range(k, 20):
             moment[k - 1] *= j / (j + p)
     return moment
+
+
+class Waits(Protocol):
+    """Times in queue W of jobs that find k = 1 .. stages departures ahead of them; all answers are arrays over k."""
+
+    @property
+    def servers(self) -> int: ...
+    @property
+    def stages(self) -> int: ...
+    @property
+    def mean(self) -> FloatArray: ...
+    @property
+    def impatient(self) -> bool: ...  # whether any of them give up
+    @property
+    def served(self) -> FloatArray: ...  # P(served)
+    @property
+    def abandonment(self) -> FloatArray: ...  # P(abandon)
+    def survival(self, time: float) -> FloatArray: ...  # P(W > t)
+    def moment(self, exponent: float) -> FloatArray: ...  # E[W^p]
+    def transform_complement(self, decay: float) -> FloatArray: ...  # 1 - E[e^{-aW}]
+    def mean_excess(self, time: float) -> FloatArray: ...  # E[(W - t)^+]
+    def mean_between(self, start: float, end: float) -> FloatArray: ...  # E[min(W, b) - min(W, a)]
+    def expectation(  # E[C(W)]
+        self, cost: Callable[[FloatArray], FloatArray], breaks: Sequence[float]
+    ) -> FloatArray: ...
+
+
+def settled_expectation(
+    quadrature: Callable[[float, float], tuple[FloatArray, float]], width: float, windows: Sequence[float], rate: float
+) -> FloatArray:
+    """E[C(W)] by a quadrature of (panel width, window), which also tells the share of its outer nodes.
+
+    The window is the first that holds all that counts. Done twice, with panels of two widths: where they disagree, the
+    cost has a jump or a kink that was not named, and that is an error rather than a wrong number.
+    """
+    for window in windows:
+        coarse, edge = quadrature(width, window)
+        if edge <= 1e-13:
+            fine, _ = quadrature(0.4 * width, window)
+            if np.any(np.abs(fine - coarse) > SMOOTHNESS * np.abs(fine)):
+                raise ValueError("the holding cost has a jump or a kink that is not among its breaks")
+            return fine
+    raise ValueError(f"the holding cost grows too fast: no finite mean for waits of rate {rate}")
 
 
 @dataclass(frozen=True)
@@ -164,6 +208,21 @@ class ErlangWaits(ReadOnlyArrays):
     def mean(self) -> FloatArray:
         """E[W] = k / nu."""
         return read_only(np.arange(1, self.stages + 1) / self.rate)
+
+    @property
+    def impatient(self) -> bool:
+        """Nobody gives up."""
+        return False
+
+    @property
+    def served(self) -> FloatArray:
+        """P(served) = 1."""
+        return read_only(np.ones(self.stages))
+
+    @property
+    def abandonment(self) -> FloatArray:
+        """P(abandon) = 0."""
+        return read_only(np.zeros(self.stages))
 
     def _scaled(self, time: float) -> tuple[float, float]:
         """nu t as an unevaluated sum of two doubles: in a far tail one rounding of nu t shows."""
@@ -222,21 +281,14 @@ class ErlangWaits(ReadOnlyArrays):
         return (k * pmf - (k - self.rate * time) * (1.0 - self.survival(time))) / self.rate
 
     def expectation(self, cost: Callable[[FloatArray], FloatArray], breaks: Sequence[float]) -> FloatArray:
-        """E[C(W)] for any cost by Gauss-Legendre panels in sqrt(nu t), with the break points as panel edges.
-
-        Done twice, with panels of two widths: where they disagree, the cost has a jump or a kink that was not
-        named, and that is an error rather than a wrong number.
-        """
+        """E[C(W)] for any cost by Gauss-Legendre panels in sqrt(nu t), with the break points as panel edges."""
         if self.stages == 0:
             return np.zeros(0)
-        for window in (10.0, 20.0, 40.0, 80.0):
-            coarse, edge = self._quadrature(cost, breaks, PANEL_WIDTH, window)
-            if edge <= 1e-13:
-                fine, _ = self._quadrature(cost, breaks, 0.4 * PANEL_WIDTH, window)
-                if np.any(np.abs(fine - coarse) > SMOOTHNESS * np.abs(fine)):
-                    raise ValueError("the holding cost has a jump or a kink that is not among its breaks")
-                return fine
-        raise ValueError(f"the holding cost grows too fast: no finite mean for waits of rate {self.rate}")
+
+        def quadrature(width: float, window: float) -> tuple[FloatArray, float]:
+            return self._quadrature(cost, breaks, width, window)
+
+        return settled_expectation(quadrature, PANEL_WIDTH, (10.0, 20.0, 40.0, 80.0), self.rate)
 
     def _quadrature(
         self, cost: Callable[[FloatArray], FloatArray], breaks: Sequence[float], width: float, window: float

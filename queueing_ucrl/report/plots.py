@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib
 from matplotlib.ticker import Formatter
 from rich.cells import cell_len
 
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.lettering import Lettering, lettering
 from queueing_ucrl.report.numbers import number, tick_labels
-from queueing_ucrl.report.palette import looks
+from queueing_ucrl.report.palette import Look, looks
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.units import Units
 
@@ -70,15 +72,28 @@ def _value_at_end(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
         place = height * (value - low) / ((high - low) or 1.0)
         if all(abs(place - other) >= LABEL_HEIGHT for other in taken):
             taken.append(place)
-            axes.annotate(
-                number(value, 3), (time, value), xytext=(4, 0), textcoords="offset points", color=colour, va="center",
-                fontsize=9, annotation_clip=False,
-            )  # fmt: skip
+            beside: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+            axes.annotate(number(value, 3), (time, value), color=colour, fontsize=9, **beside)
+
+
+def _mean_curve(
+    axes: Axes, times: FloatArray, samples: FloatArray, name: str, look: Look, shade: float = 0.25
+) -> FloatArray:
+    """The mean over replications, in its 95 % interval."""
+    mean, low, high = interval(samples)
+    axes.fill_between(times, low, high, color=look.colour, alpha=shade, linewidth=0)
+    axes.plot(times, mean, linewidth=2, label=name, **look.line)
+    return mean
 
 
 def _first(study: Study, point: int) -> int:
     """The first cell of a point: whom the others are compared with where no optimum is known."""
     return next(k for k, cell in enumerate(study.cells) if cell.point == point)
+
+
+def _reward(study: Study, cell: int) -> str:
+    """The reward that is shown of a cell: the expected one, which has less noise, where it is known."""
+    return "expected_reward" if cell in study.cells_with("expected_reward") else "realised_reward"
 
 
 def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units: Units | None = None) -> None:
@@ -94,18 +109,15 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
-        colour = look[cell.name].colour
         times = study.results[k][0].times
         if no_optimum:
-            samples = study.samples(first, "expected_reward") - study.samples(k, "expected_reward")
+            samples = study.samples(first, _reward(study, first)) - study.samples(k, _reward(study, first))
         else:
             samples = study.samples(k, kind)
-        mean, low, high = interval(samples)
         if 1 < len(samples) <= MOST_LINES and not crowded:
-            axes.plot(times, samples.T, color=colour, linewidth=0.4, alpha=0.25)
-        axes.fill_between(times, low, high, color=colour, alpha=0.07 if crowded else 0.25, linewidth=0)
-        axes.plot(times, mean, linewidth=2, label=cell.name, **look[cell.name].line)
-        ends.append((times[-1], mean[-1], colour))
+            axes.plot(times, samples.T, color=look[cell.name].colour, linewidth=0.4, alpha=0.25)
+        mean = _mean_curve(axes, times, samples, cell.name, look[cell.name], shade=0.07 if crowded else 0.25)
+        ends.append((times[-1], mean[-1], look[cell.name].colour))
     axes.set_xlabel(units.timed("time"))
     axes.set_ylabel(units.paid("reward less than the first so far" if no_optimum else "reward lost so far"))
     axes.grid(alpha=0.3, linewidth=0.5)
@@ -124,11 +136,9 @@ def gain_panel(axes: Axes, study: Study, point: int, units: Units | None = None)
         if cell.point != point:
             continue
         times = study.results[k][0].times
-        late = times >= 0.01 * cell.horizon
-        mean, low, high = interval(study.samples(k, "expected_reward")[:, late] / times[late])
-        times = times[late]
-        axes.fill_between(times, low, high, color=look[cell.name].colour, alpha=0.25, linewidth=0)
-        axes.plot(times, mean, linewidth=2, label=cell.name, **look[cell.name].line)
+        late = times >= 0.01 * cell.settings.horizon
+        gains = study.samples(k, _reward(study, k))[:, late] / times[late]
+        _mean_curve(axes, times[late], gains, cell.name, look[cell.name])
     best = study.results[_first(study, point)][0].summary["optimal_gain"]
     if best is not None:
         axes.axhline(best, color="black", linestyle="--", linewidth=1, label=BEST)
@@ -151,12 +161,17 @@ def _legend(figure: Figure, axes: Axes, letters: Lettering) -> None:
     rows = math.ceil(len(names) / columns) + sum(name.count("\n") for name in names) // columns
     figure.set_figheight(figure.get_figheight() + 0.19 * rows)
     # matplotlib leaves out a label that begins with _: numbers first, then the names in their place
-    legend = figure.legend(
-        handles, [str(k) for k in range(len(names))], loc="outside lower center", ncols=columns, frameon=False,
-        fontsize=9, handlelength=3.5,
-    )  # fmt: skip
+    style: Any = {"loc": "outside lower center", "frameon": False, "fontsize": 9, "handlelength": 3.5}
+    legend = figure.legend(handles, [str(k) for k in range(len(names))], ncols=columns, **style)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)
+
+
+def write_figures(study: Study, scenario: Scenario, folder: StudyFolder) -> None:
+    """The figure of a study, or one for each point of its sweep, in its folder."""
+    for k, point in enumerate(scenario.points or (scenario,)):
+        name = "regret.png" if not scenario.points else f"regret-{k:04d}.png"
+        folder.write_bytes(name, regret_figure(study, point, k))
 
 
 def regret_figure(study: Study, scenario: Scenario, point: int = 0) -> bytes:

@@ -12,7 +12,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from queueing_ucrl.experiments.optimise import Step
 from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.report.layout import print_line
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.scenario import Scenario
@@ -44,7 +46,9 @@ class StudyProgress:
     """A bar over all trials; for a trial in this process it moves with the simulated time."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.total = sum(len(point.controllers) * point.replications for point in (scenario.points or (scenario,)))
+        self.total = sum(
+            len(point.controllers) * point.settings.replications for point in (scenario.points or (scenario,))
+        )
         self.finished = 0
         self.share = 0.0
         self.found = 0.0  # the share that was in the folder before
@@ -53,11 +57,9 @@ class StudyProgress:
         self.console = Console(stderr=True, highlight=False)
         roomy = self.console.width >= 80
         middle = (BarColumn(), TaskProgressColumn(), TextColumn("after"), TimeElapsedColumn()) if roomy else ()
-        self.bar = Progress(
-            TextColumn("{task.description}"), *middle, TimeRemainingColumn(), TextColumn("left"),
-            console=self.console, transient=True,
-            disable=not self.console.is_terminal,  # in a file or a pipe there is nothing to draw on
-        )  # fmt: skip
+        columns = (TextColumn("{task.description}"), *middle, TimeRemainingColumn(), TextColumn("left"))
+        hidden = not self.console.is_terminal  # in a file or a pipe there is nothing to draw on
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=hidden)
         self.task = self.bar.add_task(self.words, total=self.total)
         self.lines = PlainLines()
         self.closed = threading.Event()
@@ -93,24 +95,71 @@ class StudyProgress:
                 left = f", about {_clock(seconds * (1 - self.share) / made)} left" if made > 0.02 else ""
                 self.say(f"{self.words} after {_clock(seconds)}{left}")
 
-    def done(self, result: TrialResult, done: int, total: int) -> None:
+    def on_result(self, result: TrialResult, done: int, total: int) -> None:
         """A trial has ended."""
         if done > self.finished + 1:  # those found in the folder say nothing of the time left
             self.bar.reset(self.task, completed=done - 1)
             self.found = (done - 1) / max(total, 1)
+        if total != self.total:  # replications were added
+            self.total = total
+            self.bar.update(self.task, total=total)
         self.finished = done
         self._show(done / max(total, 1), self._words())
 
-    def within(self, trial: Trial, time: float) -> None:
+    def on_progress(self, trial: Trial, time: float) -> None:
         """A trial in this process has reached a simulated time."""
+        horizon = trial.cell.settings.horizon
         rate = time / max(perf_counter() - self.began, 1e-9) if self.total == 1 else 0.0
         speed = f", {number(rate, 3)} per second" if rate else ""
-        share = (self.finished + time / trial.horizon) / max(self.total, 1)
-        self._show(share, self._words(f", time {number(time, 3)} of {number(trial.horizon, 3)}{speed}"))
+        share = (self.finished + time / horizon) / max(self.total, 1)
+        self._show(share, self._words(f", time {number(time, 3)} of {number(horizon, 3)}{speed}"))
 
     def _show(self, share: float, words: str) -> None:
         self.share, self.words = share, words
         self.bar.update(self.task, completed=share * self.total, description=words)
+
+
+class SearchProgress:
+    """How far a search for a table is: on a terminal a line that changes, elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self.began = perf_counter()
+        self.console = Console(stderr=True, highlight=False)
+        hidden = not self.console.is_terminal
+        columns = (TextColumn("{task.description}"), TextColumn("after"), TimeElapsedColumn())
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=hidden)
+        self.task = self.bar.add_task("searching", total=None)
+        self.told_at = FIRST_LINE - BETWEEN_LINES
+        self.step: Step | None = None
+
+    def __enter__(self) -> SearchProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def say(self, words: str) -> None:
+        """A line of its own."""
+        print_line(self.console, words, style="dim")
+
+    def on_step(self, step: Step) -> None:
+        """A race is over."""
+        self.step = step
+        words = f"{step.tables} tables in {step.runs:,} runs, the best so far: {in_words(step.best)}"
+        self.bar.update(self.task, description=words)
+        seconds = perf_counter() - self.began
+        if not self.console.is_terminal and seconds >= self.told_at + BETWEEN_LINES:
+            self.told_at = seconds
+            self.say(f"{words}, after {_clock(seconds)}")
+
+
+def in_words(policy: Policy) -> str:
+    """A table in a few words."""
+    kind = "levels" if policy.is_trunk_reservation else "first rejected in"
+    return f"{kind} {', '.join(map(str, policy.control_levels))}"
 
 
 def _clock(seconds: float) -> str:

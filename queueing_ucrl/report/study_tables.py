@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from queueing_ucrl.experiments.regret import KINDS, REWARDS
+from queueing_ucrl.accounts.regret import REWARDS
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
@@ -103,11 +103,8 @@ def _print_answer(console: Console, results: list[Result], units: Units) -> None
 def _print_earnings(console: Console, results: list[Result], units: Units) -> None:
     table = Table("earned", units.paid("total"), f"per {units.per_time}", "servers busy")
     for result in results:
-        count = result["replications"]
-        table.add(
-            result["controller"], _with_interval(result["reward"], count), _with_interval(result["gain"], count),
-            percent(result["utilisation"]["mean"]),
-        )  # fmt: skip
+        earned = (_with_interval(result[kind], result["replications"]) for kind in ("reward", "gain"))
+        table.add(result["controller"], *earned, percent(result["utilisation"]["mean"]))
     table.print(console)
     print_words(console, "total: with the waits as they were; per time: with their expected costs", style="dim")
     print_line(console)
@@ -116,12 +113,11 @@ def _print_earnings(console: Console, results: list[Result], units: Units) -> No
 def _print_classes(console: Console, results: list[Result], units: Units) -> None:
     """What became of each class's jobs."""
     wait = f"\n({units.time})" if units.time else ""
-    table = Table(
-        "controller", "class", "admitted", "rejected", "blocked", f"mean wait{wait}", f"95% wait{wait}", names=2
-    )  # fmt: skip
+    ends = ("admitted", "rejected", "blocked")
+    table = Table("controller", "class", *ends, f"mean wait{wait}", f"95% wait{wait}", names=2)
     for result in results:
         for job_class in result["classes"]:
-            shares = (_share(job_class[name], job_class["arrivals"]) for name in ("admitted", "rejected", "blocked"))
+            shares = (_share(job_class[name], job_class["arrivals"]) for name in ends)
             waits = (number(job_class[name]["mean"], 3) for name in ("mean_wait", "wait_95"))
             table.add(result["controller"], job_class["name"], *shares, *waits)
     table.print(console)
@@ -139,16 +135,20 @@ def _print_classes(console: Console, results: list[Result], units: Units) -> Non
 def _print_accounts(console: Console, results: list[Result], units: Units) -> None:
     """The regret in all four accounts, and what they mean."""
     print_line(console)
-    table = Table(units.paid("regret"), *(KINDS[k] for k in (2, 1, 0, 3)))
+    kinds = ("gap", "expected", "realised", "pseudo")
+    table = Table(units.paid("regret"), *kinds)
     for result in results:
-        spreads = (result["regret"][KINDS[k]] for k in (2, 1, 0, 3))
+        spreads = (result["regret"][kind] for kind in kinds)
         table.add(result["controller"], *(_with_interval(spread, result["replications"]) for spread in spreads))
     table.print(console)
-    print_words(console, "gap: the cost of wrong decisions, with the least noise", style="dim")
-    print_words(console, "expected: the best policy's gain times time, less what was earned (the paper's)", style="dim")
-    print_words(console, "realised: the same with the waits as they were", style="dim")
-    print_words(console, "pseudo: from the true gains of the policies that were used", style="dim")
-    print_words(console, _about_noise(results), style="dim")
+    for words in (
+        "gap: the cost of wrong decisions, with the least noise",
+        "expected: the best policy's gain times time, less what was earned (the paper's)",
+        "realised: the same with the waits as they were",
+        "pseudo: from the true gains of the policies that were used",
+        _about_noise(results),
+    ):
+        print_words(console, words, style="dim")
 
 
 def _about_noise(results: list[Result]) -> str:
@@ -172,7 +172,8 @@ def _print_differences(console: Console, study: Study, values: dict[str, Any], u
     if len(cells) < 2 or count < 2:
         return
     if study.no_optimum(cells[0]):
-        heading, accounts = f"reward less that of {first}", {kind.removesuffix("_reward"): kind for kind in REWARDS}
+        heading = f"reward less that of {first}"
+        accounts = {kind.removesuffix("_reward"): kind for kind in REWARDS if cells[0] in study.cells_with(kind)}
     else:
         heading, accounts = f"regret less that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
     print_line(console)

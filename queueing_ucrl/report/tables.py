@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table as RichTable
 
+from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.drift import Drift
 from queueing_ucrl.model.performance import Performance, performance
-from queueing_ucrl.model.policy import BoolArray, Policy
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.layout import GAP, Table, print_line, print_words
 from queueing_ucrl.report.numbers import number, percent
 from queueing_ucrl.scenario import Scenario
@@ -59,6 +60,7 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
             "admission_probability": float(measures.admission[i]),
             "rejection_probability": float(measures.rejection[i]),
             "mean_wait": _number(float(measures.mean_wait[i])),
+            "abandonment_probability": _number(float(measures.abandonment[i])),
         }
         for i, job_class in enumerate(queue.classes)
     ]
@@ -68,6 +70,7 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
         "servers": queue.servers,
         "capacity": queue.capacity,
         "service_rate": queue.service_rate,
+        "patience_rate": queue.patience_rate,
         "load": queue.load,
         "rates": "mean" if scenario.queue.drifts else "steady",
         "gain": solution.gain,
@@ -79,27 +82,18 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
         "mean_in_system": measures.mean_in_system,
         "mean_waiting": measures.mean_waiting,
         "throughput": measures.throughput,
+        "abandonments": measures.abandonments,
         "method": solution.method,
         "iterations": solution.iterations,
         "seconds": solution.seconds,
     }
 
 
-def plain_table(*headings: str, text: tuple[str, ...] = ()) -> RichTable:
-    """A table without lines: columns of text to the left, folded rather than cut; numbers to the right."""
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        if heading in text:
-            table.add_column(heading, overflow="fold")
-        else:
-            table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
 def _class_table(scenario: Scenario, queue: Queue, solution: Solution, measures: Performance) -> Table:
     per = f"\n(per {scenario.units.per_time})" if scenario.units.time else ""
     wait = f"\n({scenario.units.time})" if scenario.units.time else ""
-    table = Table("class", f"arrival rate{per}", "control level", "admitted", "rejected", f"mean wait{wait}")
+    gives_up = ["gives up"] if queue.abandons else []
+    table = Table("class", f"arrival rate{per}", "control level", "admitted", "rejected", *gives_up, f"mean wait{wait}")
     for i, job_class in enumerate(queue.classes):
         table.add(
             job_class.name,
@@ -107,34 +101,32 @@ def _class_table(scenario: Scenario, queue: Queue, solution: Solution, measures:
             str(solution.policy.control_levels[i]),
             percent(measures.admission[i], 4),
             percent(measures.rejection[i], 4),
+            *(percent(measures.admission[i] - measures.served[i], 4) for _ in gives_up),
             number(measures.mean_wait[i]),
         )
     return table
 
 
-def _picture(console: Console, queue: Queue, admits: BoolArray) -> None:
-    """One line a class, one mark a state; of a long queue each mark is a block of states."""
+def print_picture(console: Console, class_names: Sequence[str], policy: Policy) -> None:
+    """`Policy.marks` beside the classes' names and the states in numbers, as wide as the console allows."""
     spans = [
         ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(column)) or "none"
-        for column in admits.T
+        for column in policy.admits.T
     ]
-    names = max(map(cell_len, queue.class_names))
+    names = max(map(cell_len, class_names))
     apart = names + len(GAP) + PICTURE_WIDTH > console.width - len(GAP) - 11  # 11: "admitted in"
     room = console.width - (0 if apart else names + len(GAP)) - len(GAP) - max(11, *map(len, spans))
-    block = -(-queue.capacity // max(TICKS, min(PICTURE_WIDTH, room)))
-    starts = range(0, queue.capacity, block)
+    block = -(-policy.capacity // max(TICKS, min(PICTURE_WIDTH, room)))
+    starts = range(0, policy.capacity, block)
     axis = "".join(f"{start:<{TICKS}}" for start in starts[::TICKS]).rstrip()
     width = max(len(axis), len(starts))
     indent = "" if apart else " " * (names + len(GAP))
     print_line(console, f"{indent}{axis:<{width}}{GAP}admitted in")
-    for i, name in enumerate(queue.class_names):
-        blocks = [admits[start : start + block, i] for start in starts]
-        marks = "".join("#" if b.all() else "~" if b.any() else "." for b in blocks)
+    for name, marks, span in zip(class_names, policy.marks(block), spans, strict=True):
         if apart:
             print_line(console, name)
-        else:
-            marks = name + " " * (names - cell_len(name)) + GAP + f"{marks:<{width}}"
-        print_line(console, f"{marks:<{width}}{GAP}{spans[i]}")
+        beside = "" if apart else name + " " * (names - cell_len(name)) + GAP
+        print_line(console, f"{beside}{marks:<{width}}{GAP}{span}")
 
 
 def _print_drift(console: Console, scenario: Scenario, solution: Solution) -> None:
@@ -153,6 +145,11 @@ def _print_drift(console: Console, scenario: Scenario, solution: Solution) -> No
     print_words(console, f"gain of the same policy as they change: {changing}")
 
 
+def _patience(queue: Queue, per: str) -> str:
+    """How soon waiting jobs give up, where they do."""
+    return f"patience rate {number(queue.patience_rate, 6)}{per}, " if queue.patience is not None else ""
+
+
 def print_solution(console: Console, scenario: Scenario, solution: Solution) -> None:
     """The best policy of a scenario, for a person."""
     queue, units = scenario.queue.on_average(), scenario.units
@@ -162,35 +159,34 @@ def print_solution(console: Console, scenario: Scenario, solution: Solution) -> 
     print_words(
         console,
         f"servers {queue.servers:,}, capacity {queue.capacity:,}, service rate {number(queue.service_rate, 6)}{per}, "
-        f"load {number(queue.load, 3)}",
+        f"{_patience(queue, per)}load {number(queue.load, 3)}",
     )
     print_line(console)
     if scenario.queue.drifts:
         _print_drift(console, scenario, solution)
     else:
+        # where jobs give up, a trunk reservation policy need not be the best of all
+        which = "a trunk reservation" if solution.method == "trunk-search" and queue.abandons else "any"
         print_words(
             console,
-            f"gain {number(solution.gain, 10)} {units.money or 'reward'} per {units.per_time}, the best that any "
+            f"gain {number(solution.gain, 10)} {units.money or 'reward'} per {units.per_time}, the best that {which} "
             "policy can earn",
         )
     print_line(console)
     _class_table(scenario, queue, solution, measures).print(console)
     print_line(console)
     print_words(console, "who is let in, by the number of jobs in the system (# yes, . no, ~ in part)", style="bold")
-    _picture(console, queue, solution.policy.admits)
+    print_picture(console, queue.class_names, solution.policy)
     print_line(console)
     for words, value in (
         ("blocked by a full system", percent(measures.blocking, 4)),
         ("utilisation of the servers", percent(measures.utilisation, 4)),
         ("mean number in the system", number(measures.mean_in_system)),
         ("mean number waiting", number(measures.mean_waiting)),
-        (f"admitted per {units.per_time}", number(measures.throughput)),
+        (f"admitted per {units.per_time}", number(measures.throughput + measures.abandonments)),
+        *([(f"served per {units.per_time}", number(measures.throughput))] if queue.abandons else []),
     ):
         print_line(console, f"{words:<28}{value:>9}")
     print_line(console)
     steps = "1 iteration" if solution.iterations == 1 else f"{solution.iterations} iterations"
-    print_words(
-        console,
-        f"found by {solution.method} in {steps}, {number(1e3 * solution.seconds, 3)} ms",
-        style="dim",
-    )
+    print_words(console, f"found by {solution.method} in {steps}, {number(1e3 * solution.seconds, 3)} ms", style="dim")

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.simulation.records import Episode, PolicySegment, Records
+from queueing_ucrl.model.system import System
+from queueing_ucrl.simulation.ledger import Episode, Ledger, PolicySegment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,21 +32,17 @@ VALUES = 500_000  # numbers and texts in a row group, about
 REMEMBERED = 4096  # policies whose gains are at hand
 
 
-class PolicyGains:
-    """The true gain of each policy that is asked about, nan where rates change in time; thousands are remembered."""
+def policy_gains(system: System) -> Callable[[Policy], float]:
+    """The true gain of each policy that is asked about, of which thousands are remembered; nan where rates change in
+    time, or the system is not Markov.
+    """
+    queue, known = system.queue, not (system.drifts or system.not_markov)
 
-    def __init__(self, queue: Queue) -> None:
-        self.queue = queue
-        self._known: OrderedDict[Policy, float] = OrderedDict()
+    @lru_cache(maxsize=REMEMBERED)
+    def gain(policy: Policy) -> float:
+        return evaluate(queue, policy).gain if known and not policy.sees_more else math.nan
 
-    def __call__(self, policy: Policy) -> float:
-        gain = self._known.pop(policy, None)
-        if gain is None:
-            gain = math.nan if self.queue.drifts else evaluate(self.queue, policy).gain
-            if len(self._known) >= REMEMBERED:
-                self._known.popitem(last=False)
-        self._known[policy] = gain
-        return gain
+    return gain
 
 
 def episode_row(episode: Episode, gain: float) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def episode_row(episode: Episode, gain: float) -> dict[str, Any]:
         "end": episode.end,
         "arrivals": episode.arrivals,
         "expected_reward": episode.expected_reward,
-        "control_levels": list(episode.policy.control_levels),
+        "control_levels": None if episode.policy.sees_more else list(episode.policy.control_levels),
         "trunk_reservation": episode.policy.is_trunk_reservation,
         "gain": gain,
         "truth_inside": episode.truth_inside,
@@ -63,8 +62,8 @@ def episode_row(episode: Episode, gain: float) -> dict[str, Any]:
 
 
 @dataclass(kw_only=True)
-class StreamedRecords(Records):
-    """Records of a run whose episodes go to a writer as they end; of the policies in force only the last is kept.
+class StreamedLedger(Ledger):
+    """The ledger of a run whose episodes go to a writer as they end; of the policies in force only the last is kept.
 
     pseudo(t) = sum over policies of (rho* - rho^pi) times how long each was in force up to t, added up in their order:
     the bits of `pseudo_regret`.
@@ -72,17 +71,35 @@ class StreamedRecords(Records):
 
     writer: EpisodeWriter
     gains: Callable[[Policy], float]
-    loss_of: Callable[[Policy], float]  # rho* - rho^pi
-    pseudo: list[float] = field(default_factory=list)  # at the times of the snapshots
     lost: float = 0.0  # up to the start of the policy in force
-    loss: float = 0.0  # of the policy in force, per unit of time
+    loss: float = 0.0  # of the policy in force, per unit of time: rho* - rho^pi
     ended: int = 0  # episodes
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pseudo = np.empty(self.times.size)
+        self._passed = 0  # times of the grid
 
     def adopt(self, start: float, policy: Policy) -> None:
         if self.segments:
+            self._pass(start)
             self.lost += self.loss * (start - self.segments[-1].start)
-        self.loss = self.loss_of(policy)
+        best = self.comparator.best
+        self.loss = math.nan if best is None else best.gain - self.gains(policy)
         self.segments[:] = [PolicySegment(start, policy)]
+
+    def _pass(self, now: float) -> None:
+        """The pseudo account at the times of the grid up to now."""
+        upto = int(np.searchsorted(self.times, now, side="right"))
+        some = slice(self._passed, upto)
+        self._pseudo[some] = self.lost + self.loss * (self.times[some] - self.segments[-1].start)
+        self._passed = max(upto, self._passed)
+
+    @property
+    def pseudo(self) -> FloatArray:
+        """The account at the times of the grid; of a run that has come to its end."""
+        self._pass(math.inf)
+        return self._pseudo
 
     def close_episode(self, episode: Episode) -> None:
         self.ended += 1
@@ -91,10 +108,6 @@ class StreamedRecords(Records):
     @property
     def episode_count(self) -> int:
         return self.ended
-
-    def snapshot(self, time: float) -> None:
-        super().snapshot(time)
-        self.pseudo.append(self.lost + self.loss * (time - self.segments[-1].start))
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -105,10 +118,16 @@ def _known_columns() -> dict[str, pa.DataType]:
     import pyarrow as pa
 
     return {
-        "episode": pa.int64(), "start": pa.float64(), "end": pa.float64(), "arrivals": pa.int64(),
-        "expected_reward": pa.float64(), "control_levels": pa.list_(pa.int64()), "trunk_reservation": pa.bool_(),
-        "gain": pa.float64(), "truth_inside": pa.bool_(),
-    }  # fmt: skip
+        "episode": pa.int64(),
+        "start": pa.float64(),
+        "end": pa.float64(),
+        "arrivals": pa.int64(),
+        "expected_reward": pa.float64(),
+        "control_levels": pa.list_(pa.int64()),
+        "trunk_reservation": pa.bool_(),
+        "gain": pa.float64(),
+        "truth_inside": pa.bool_(),
+    }
 
 
 def _weight(value: Any) -> int:
@@ -272,4 +291,4 @@ def row_groups(source: Any) -> Iterator[pa.Table]:
     """An episode table, a row group at a time, from its file or the file's bytes."""
     with _opened(source) as file:
         for k in range(file.num_row_groups):
-            yield file.read_row_group(k).replace_schema_metadata(None)
+            yield file.read_row_group(k, use_threads=False).replace_schema_metadata(None)  # many are small

@@ -1,8 +1,10 @@
 """The event log: one row an event, in time order; in memory as pandas, on disk as Parquet.
 
-Columns: time; event (admit, reject, block, start, depart, review); job (its number among all arrivals); job_class;
-in_system (before the event); episode (counted from 1); wait and cost (at start); reward and expected_reward (at
-admit); replication. What does not apply to an event is missing. A rejection is by the policy, a block for lack of room.
+Columns: time; event (see EVENTS); job (its number among all arrivals); job_class; server (that a job joins or leaves,
+that breaks down or is repaired); in_system (before the event); episode (counted from 1); wait and cost (at start and
+abandon); reward (at admit, start or depart, as the class has it) and expected_reward (at admit); replication. Where
+servers come and go: on_duty (from a shift on); where there is an environment: its state from an environment's row on.
+What does not apply to an event is missing. A rejection is by the policy, a block for lack of room.
 """
 
 from __future__ import annotations
@@ -10,19 +12,26 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from queueing_ucrl.files import naming, part_of, put_in_place
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import listed
+from queueing_ucrl.model.system import System
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-EVENTS = ("admit", "reject", "block", "start", "depart", "review")
+EVENTS = (
+    *("admit", "reject", "block", "start", "depart", "review"),
+    *("abandon", "resume", "breakdown", "repair", "shift", "hand-over", "environment", "initial"),
+)
 ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
+ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
+REWARDED = {"admission": ADMIT, "start": START, "end": DEPART}  # by JobClass.reward_at
 
 # what an engine writes down of an event; the other columns follow from it
 ROW = np.dtype(
@@ -33,70 +42,139 @@ ROW = np.dtype(
         ("in_system", np.int32),
         ("episode", np.int32),
         ("job_class", np.int32),
+        ("server", np.int32),  # -1: none; at a shift: servers on duty, at an environment's row: its state
         ("event", np.int8),
     ]
 )
 ROW_GROUP = 250_000
 
 
+class EventSink(Protocol):
+    """Whatever takes the rows of the event log."""
+
+    def write(self, rows: np.ndarray[Any, Any]) -> None:
+        """Take the next rows (dtype ROW)."""
+        ...
+
+    def close(self) -> None:
+        """No more rows."""
+        ...
+
+    def abandon(self) -> None:
+        """The run was stopped."""
+        ...
+
+
+class LogColumn(Protocol):
+    """A column of one's own: what else an event says, from its raw row and nothing else (rows come in stretches)."""
+
+    name: str
+
+    def __call__(self, rows: np.ndarray[Any, Any], system: System) -> Any:
+        """A value for each row (dtype ROW): a numpy array, or anything that pyarrow takes for a column."""
+        ...
+
+
 class EventTable:
     """Turns raw rows into the log's typed columns."""
 
-    def __init__(self, queue: Queue, replication: int) -> None:
+    def __init__(self, system: System, replication: int, own: Sequence[LogColumn] = ()) -> None:
         import pyarrow as pa
 
-        self.queue = queue
+        self.system = system
         self.replication = replication
-        self.classes = pa.array(queue.class_names)
+        self.own: list[tuple[LogColumn, pa.DataType]] = []  # with the type of its values
+        self.classes = pa.array(system.class_names)
         self.events = pa.array(EVENTS)
-        self.rewards = np.array([c.reward for c in queue.classes])
+        for column in listed(own, "log_columns"):
+            self._add(column)
+
+    def _add(self, column: LogColumn) -> None:
+        """Take a column of one's own, if it works: it is tried on a row of each event."""
+        import pyarrow as pa
+
+        name = getattr(column, "name", None)
+        if not isinstance(name, str) or not callable(column) or isinstance(column, type):
+            raise TypeError(f"a log column must be an object with a `name` and __call__(rows, system): {shown(column)}")
+        rows = np.zeros(len(EVENTS), dtype=ROW)
+        rows["event"] = range(len(EVENTS))
+        of_no_job = [REVIEW, REPAIR, SHIFT, ENVIRONMENT]
+        rows["job"][of_no_job] = rows["job_class"][of_no_job] = -1
+        if name in self.columns(rows).column_names:
+            raise ValueError(f"log column {name!r}: the event log has a column of that name already")
+        kind = self._values(column, rows).type
+        if pa.types.is_null(kind):
+            raise ValueError(f"log column {name!r}: must not be missing for all events, or be a typed pyarrow array")
+        self.own.append((column, kind))
+
+    def _values(self, column: LogColumn, rows: np.ndarray[Any, Any]) -> pa.Array:
+        import pyarrow as pa
+
+        try:
+            values = pa.array(column(rows, self.system))
+        except (pa.ArrowException, TypeError) as error:
+            raise ValueError(f"log column {column.name!r}: {error}") from error
+        if len(values) != len(rows):
+            raise ValueError(
+                f"log column {column.name!r}: must give a value for each of {len(rows)} rows, got {len(values)}"
+            )
+        return values
 
     def columns(self, rows: np.ndarray[Any, Any]) -> pa.Table:
         """A table of the log's columns."""
         import pyarrow as pa
 
         event, job_class, in_system = rows["event"], rows["job_class"], rows["in_system"]
-        admitted, started, review = event == ADMIT, event == START, event == REVIEW
+        server = np.ascontiguousarray(rows["server"])
+        admitted, waited, nobody = event == ADMIT, (event == START) | (event == ABANDON), job_class < 0
         count = len(rows)
-        reward = np.zeros(count)
-        expected = np.zeros(count)
-        reward[admitted] = self.rewards[job_class[admitted]]
-        expected[admitted] = self.queue.rewards[in_system[admitted], job_class[admitted]]
-        cost = np.zeros(count)
-        for i, kind in enumerate(self.queue.classes):
-            chosen = started & (job_class == i)
+        reward, expected, cost = np.zeros((3, count))
+        expected[admitted] = self.system.rewards[in_system[admitted], job_class[admitted]]
+        rewarded = np.zeros(count, dtype=bool)
+        for i, kind in enumerate(self.system.classes):
+            mine = job_class == i
+            rewarded |= mine & (event == REWARDED[kind.reward_at])
+            chosen = mine & waited
             cost[chosen] = kind.holding_cost(rows["wait"][chosen])
+            cost[mine & (event == ABANDON)] += kind.abandonment_cost
+        reward[rewarded] = self.system.job_rewards[job_class[rewarded]]
 
         def dictionary(codes: np.ndarray[Any, Any], values: pa.Array, missing: Any = None) -> pa.Array:
             return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), values)
 
-        return pa.table(
-            {
-                "time": pa.array(np.ascontiguousarray(rows["time"])),
-                "event": dictionary(np.ascontiguousarray(event), self.events),
-                "job": pa.array(np.ascontiguousarray(rows["job"]), mask=review),
-                "job_class": dictionary(np.ascontiguousarray(job_class), self.classes, review),
-                "in_system": pa.array(np.ascontiguousarray(in_system)),
-                "episode": pa.array(np.ascontiguousarray(rows["episode"])),
-                "wait": pa.array(np.ascontiguousarray(rows["wait"]), mask=~started),
-                "reward": pa.array(reward, mask=~admitted),
-                "cost": pa.array(cost, mask=~started),
-                "expected_reward": pa.array(expected, mask=~admitted),
-                "replication": pa.array(np.full(count, self.replication, dtype=np.int32)),
-            }
-        )
+        columns = {
+            "time": pa.array(np.ascontiguousarray(rows["time"])),
+            "event": dictionary(np.ascontiguousarray(event), self.events),
+            "job": pa.array(np.ascontiguousarray(rows["job"]), mask=nobody),
+            "job_class": dictionary(np.ascontiguousarray(job_class), self.classes, nobody),
+            "server": pa.array(server, mask=(server < 0) | (event == SHIFT) | (event == ENVIRONMENT)),
+            "in_system": pa.array(np.ascontiguousarray(in_system)),
+            "episode": pa.array(np.ascontiguousarray(rows["episode"])),
+            "wait": pa.array(np.ascontiguousarray(rows["wait"]), mask=~waited),
+            "reward": pa.array(reward, mask=~rewarded),
+            "cost": pa.array(cost, mask=~waited),
+            "expected_reward": pa.array(expected, mask=~admitted | np.isnan(expected)),  # nan: not known
+            "replication": pa.array(np.full(count, self.replication, dtype=np.int32)),
+        }
+        if self.system.unsteady:
+            columns["on_duty"] = pa.array(server, mask=event != SHIFT)
+        if self.system.environment is not None:
+            columns["environment"] = pa.array(server, mask=event != ENVIRONMENT)
+        for column, kind in self.own:
+            columns[column.name] = self._values(column, rows).cast(kind)
+        return pa.table(columns)
 
 
 class MemoryLog:
     """Keeps the whole log in memory."""
 
-    def __init__(self, queue: Queue, replication: int) -> None:
-        self.table = EventTable(queue, replication)
+    def __init__(self, system: System, replication: int, own: Sequence[LogColumn] = ()) -> None:
+        self.table = EventTable(system, replication, own)
         self.blocks: list[np.ndarray[Any, Any]] = []
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows."""
-        self.blocks.append(rows.copy())
+        self.blocks.append(rows.view(np.uint8).copy().view(ROW))  # as bytes: numpy copies records one by one
 
     def close(self) -> None:
         """Nothing to do."""
@@ -116,10 +194,12 @@ class ParquetLog:
     The file has its name only once it is whole; until then it ends in `.part`.
     """
 
-    def __init__(self, queue: Queue, replication: int, path: Path, metadata: dict[str, Any]) -> None:
+    def __init__(
+        self, system: System, replication: int, own: Sequence[LogColumn], path: Path, metadata: dict[str, Any]
+    ) -> None:
         import pyarrow.parquet as pq
 
-        self.table = EventTable(queue, replication)
+        self.table = EventTable(system, replication, own)
         self.path = path
         self.part = part_of(path)
         self.waiting: list[np.ndarray[Any, Any]] = []
@@ -173,10 +253,14 @@ class ParquetLog:
 
 
 def as_frame(table: Any) -> pd.DataFrame:
-    """A table of the log as pandas: events and classes categorical, job numbers nullable integers."""
+    """A table of the log as pandas: events and classes categorical, numbers of jobs and servers nullable integers."""
 
-    frame: pd.DataFrame = table.drop_columns(["job"]).to_pandas()
-    frame.insert(2, "job", table.column("job").to_pandas().astype("Int64"))
+    numbers = {"job": "Int64", "server": "Int32", "on_duty": "Int32", "environment": "Int32"}
+    there = [name for name in numbers if name in table.column_names]
+    frame: pd.DataFrame = table.drop_columns(there).to_pandas()
+    for name in there:
+        values = table.column(name).to_pandas().astype(numbers[name])
+        frame.insert(table.column_names.index(name), name, values)
     return frame
 
 
@@ -186,7 +270,7 @@ def read_events(path: str | Path, columns: Sequence[str] | None = None) -> pd.Da
 
     source = Path(path).absolute()  # pyarrow would take a leading "~" for the home folder
     table = pq.read_table(source, columns=list(columns) if columns else None)
-    return as_frame(table) if "job" in table.column_names else table.to_pandas()
+    return as_frame(table)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

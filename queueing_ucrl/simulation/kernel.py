@@ -1,355 +1,183 @@
 """The compiled twin of the SimPy world: the same sample paths to the last bit, two orders of magnitude sooner.
 
-`advance` runs the queue with a fixed admission table up to a time, and can stop and go on anywhere: all state is in
-the arrays of `State`. It comes back early when a class has used up its block of random numbers or a buffer is full.
-`Kernel.go_on` runs to any time, and the `Kernel` can be copied or pickled there: what comes after is the same.
-FIFO waiting needs no event list: the next event is the earliest of m arrivals and of the c services in a heap, and
-when a service ends the oldest waiting job takes the server.
+A loop runs the system with a fixed admission table up to a time, and can stop and go on anywhere: all state is in the
+arrays of `kernel_state.State`. It notes the counts at the times of the grid as it passes them, and comes back early
+when a class has used up its block of jobs or a buffer is full. `Kernel.go_on` runs to any time, and the `Kernel` can be
+copied or pickled there: what comes after is the same. There are two loops, so that a plain queue pays for nothing that
+it does not have: `patient_loop` for jobs that wait for ever and c servers at all times, `general_loop` for all else.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.compiled import compiled
-from queueing_ucrl.learning.controller import Plan, Tally, TickTally
-from queueing_ucrl.model.patterns import pattern_factor
-from queueing_ucrl.model.policy import BoolArray
-from queueing_ucrl.model.queue import IntArray, Queue
-from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.desk import ControlDesk
-from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
-from queueing_ucrl.simulation.outcome import EventSink, Progress, Unfinished, stops
-from queueing_ucrl.simulation.records import Records
-from queueing_ucrl.simulation.streams import BLOCK as STREAM_BLOCK
-from queueing_ucrl.simulation.streams import Streams
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.learning.controller import Controller, Plan, Tally, TickTally
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.system import System
+from queueing_ucrl.simulation import general_loop, patient_loop
+from queueing_ucrl.simulation.changes import CHANGES_AT_A_TIME, ChangeBlock, change_block
+from queueing_ucrl.simulation.engine import Engine, hands_over, posts_at_first, server_count
+from queueing_ucrl.simulation.event_log import REVIEW, ROW
+from queueing_ucrl.simulation.kernel_state import (
+    CLOCK,
+    DUE,
+    FULL,
+    INITIAL_JOBS,
+    JOB,
+    NEVER,
+    PRESENT,
+    REACHED,
+    REFILL,
+    SERVER,
+    TICKS,
+    Arrivals,
+    Buffers,
+    Changes,
+    GeneralState,
+    Noted,
+    PatientState,
+    Present,
+    Services,
+    Tallied,
+    open_episode,
+)
+from queueing_ucrl.simulation.ledger import Unfinished
+from queueing_ucrl.simulation.sources import JOBS_AT_A_TIME, JobBlock, listed_jobs
 
-ROWS = 65_536  # of the event log kept before they are handed on
+ROWS = 131_072  # of the event log kept before they are handed on: from 4 MB on, copies get large pages
 WAITS = 16_384
 
-# reasons for coming back
-REACHED, REFILL, FULL, DUE = 0, 1, 2, 3
 
-# State.reals
-LAST_MOVE, LAST_ARRIVAL, GAP_SUM, TRUNCATED_GAP_SUM, TRUNCATION, CLOCK = range(6)
-# State.counts
-(
-    IN_SYSTEM,
-    BUSY,
-    HEAD,
-    WAITING,
-    JOBS,
-    GAPS,
-    DEPARTURES,
-    USED_ROWS,
-    USED_WAITS,
-    EPISODE,
-    EMPTY_CLASS,
-    LOGGING,
-    TICKING,
-    DEPARTURE_LIMIT,
-) = range(14)
-NEVER = np.iinfo(np.int64).max
+def is_plain(system: System) -> bool:
+    """Whether jobs wait for ever, and c servers are there at all times."""
+    impatient = any(system.patience_of(i) is not None for i in range(len(system.classes)))
+    return not (impatient or system.unsteady or system.initial)
 
 
-class State(NamedTuple):
-    """Everything the queue remembers between two calls."""
+class Kernel(Engine):
+    """Drives one of the loops from review to review."""
 
-    reals: FloatArray
-    counts: IntArray
-    next_arrival: FloatArray  # by class
-    position: IntArray  # in the class's block of random numbers
-    gaps: FloatArray  # class by number, standard exponential
-    services: FloatArray
-    mean_gap: FloatArray  # between candidates, where rates change in time
-    thinning: FloatArray  # uniform numbers, where rates change in time
-    pattern: IntArray  # kind of each class's pattern
-    pattern_numbers: FloatArray
-    ceiling: FloatArray
-    mean_service: FloatArray  # one number
-    # the servers: the first BUSY entries of end_time are a heap, end_server says whose they are (then the idle ones)
-    end_time: FloatArray
-    end_server: IntArray
-    # the job at each server
-    job: IntArray
-    job_class: IntArray
-    arrival: FloatArray
-    start: FloatArray
-    # jobs waiting: a ring
-    wait_job: IntArray
-    wait_class: IntArray
-    wait_arrival: FloatArray
-    wait_service: FloatArray
-    # totals
-    arrivals: IntArray
-    started: IntArray
-    blocked: IntArray
-    admitted: IntArray
-    rejected: IntArray
-    time_in_state: FloatArray
-    # ticks of the uniformized chain
-    visits: IntArray
-    ups: IntArray
-    downs: IntArray
-    reward_sum: FloatArray
-    reward_square_sum: FloatArray
-    visit_limits: IntArray
-    idle_share: FloatArray  # mu(s) / mu(S): of the candidates for idle ticks, those that are none
-    scaled_rewards: FloatArray
-    # buffers
-    rows: np.ndarray[Any, Any]
-    paid_class: IntArray
-    paid_wait: FloatArray
+    name = "compiled"
 
-
-@compiled
-def _sift_up(time, server, child):  # type: ignore[no-untyped-def]
-    """Restore the heap after an entry was put at its end; its job is younger than all others there."""
-    t, k = time[child], server[child]
-    while child > 0:
-        parent = (child - 1) >> 1
-        if time[parent] <= t:
-            break
-        time[child], server[child] = time[parent], server[parent]
-        child = parent
-    time[child], server[child] = t, k
-
-
-@compiled
-def _sift_down(time, server, job, size):  # type: ignore[no-untyped-def]
-    """Restore the heap of the given size after its first entry was replaced; at equal times the older job leads."""
-    t, k = time[0], server[0]
-    parent = 0
-    while True:
-        child = 2 * parent + 1
-        if child >= size:
-            break
-        if child + 1 < size and (
-            time[child + 1] < time[child]
-            or (time[child + 1] == time[child] and job[server[child + 1]] < job[server[child]])
-        ):
-            child += 1
-        if t < time[child] or (t == time[child] and job[k] < job[server[child]]):
-            break
-        time[parent], server[parent] = time[child], server[child]
-        parent = child
-    time[parent], server[parent] = t, k
-
-
-@compiled
-def _write(rows, n, time, job, wait, in_system, episode, job_class, event):  # type: ignore[no-untyped-def]
-    row = rows[n]
-    row["time"] = time
-    row["job"] = job
-    row["wait"] = wait
-    row["in_system"] = in_system
-    row["episode"] = episode
-    row["job_class"] = job_class
-    row["event"] = event
-    return n + 1
-
-
-@compiled
-def advance(state, table, until, departures_at_until):  # type: ignore[no-untyped-def]
-    """Run up to `until`: arrivals before it, departures before it or at it. Why it came back. O(log c + m) an event.
-
-    One long function, its state in local variables: calls that pass arrays about cost more than the work itself.
-    """
-    (reals, counts, next_arrival, position, gaps, services, mean_gap, thinning, pattern, pattern_numbers, ceiling,
-     mean_service, end_time, end_server, at_job, at_class, at_arrival, at_start, wait_job, wait_class, wait_arrival,
-     wait_service, arrivals, started, blocked, admitted, rejected, time_in_state, visits, ups, downs, reward_sum,
-     reward_square_sum, visit_limits, idle_share, scaled_rewards, rows, paid_class, paid_wait) = state  # fmt: skip
-    in_system, busy, head, waiting = counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING]
-    jobs, gap_count, departures = counts[JOBS], counts[GAPS], counts[DEPARTURES]
-    used_rows, used_waits = counts[USED_ROWS], counts[USED_WAITS]
-    episode, logging, ticking = counts[EPISODE], counts[LOGGING] != 0, counts[TICKING] != 0
-    departure_limit = counts[DEPARTURE_LIMIT]
-    last_move, last_arrival, truncation = reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[TRUNCATION]
-    gap_sum, truncated_gap_sum = reals[GAP_SUM], reals[TRUNCATED_GAP_SUM]
-    capacity, classes = table.shape
-    drifts = thinning.size > 0
-    streams = next_arrival.size  # the classes, and with ticks the candidates for idle ones
-    servers, room, block = end_time.size, wait_job.size, gaps.shape[1]
-    row_limit, wait_limit = rows.size - 2, paid_wait.size
-    now = reals[CLOCK]
-
-    reason = -1
-    while reason < 0:
-        if used_rows > row_limit or used_waits == wait_limit:
-            reason = FULL
-            break
-        i = 0
-        now = next_arrival[0]
-        for j in range(1, streams):
-            if next_arrival[j] < now:
-                i = j
-                now = next_arrival[j]
-        starting = due = False
-        tick = -1
-        if busy > 0 and end_time[0] <= now:  # the earliest service ends
-            now = end_time[0]
-            if now > until or (now == until and not departures_at_until):
-                reason = REACHED
-                break
-            server = end_server[0]
-            if logging:
-                used_rows = _write(
-                    rows, used_rows, now, at_job[server], 0.0, in_system, episode, at_class[server], DEPART
-                )
-            time_in_state[in_system] += now - last_move
-            last_move = now
-            tick = in_system
-            if ticking:
-                downs[tick] += 1
-            in_system -= 1
-            departures += 1
-            due = departures == departure_limit
-            busy -= 1
-            if busy > 0:
-                end_time[0], end_server[0] = end_time[busy], end_server[busy]
-                end_server[busy] = server
-                _sift_down(end_time, end_server, at_job, busy)
-            if waiting > 0:  # the oldest waiting job takes the server
-                starting = True
-                job, i, arrival, service = wait_job[head], wait_class[head], wait_arrival[head], wait_service[head]
-                head = head + 1 if head + 1 < room else 0
-                waiting -= 1
-        else:  # a job of class i is at the door
-            if now >= until:
-                reason = REACHED
-                break
-            at = position[i]
-            arrival = now
-            service = mean_service[0] * services[i, at]
-            job = jobs
-            tick = in_system
-            comes = not drifts or thinning[i, at] * ceiling[i] < pattern_factor(pattern[i], pattern_numbers[i], now)
-            if i < classes and comes:
-                jobs += 1
-                arrivals[i] += 1
-                gap = now - last_arrival
-                last_arrival = now
-                gap_count += 1
-                gap_sum += gap
-                if gap * gap <= truncation * gap_count:
-                    truncated_gap_sum += gap
-            if i == classes:  # not a job: a candidate for an idle tick
-                if services[i, at] < idle_share[in_system]:
-                    tick = -1
-            elif not comes:
-                pass
-            elif in_system == capacity:
-                blocked[i] += 1
-                if logging:
-                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, BLOCK)
-            elif table[in_system, i]:
-                admitted[in_system, i] += 1
-                if logging:
-                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, ADMIT)
-                time_in_state[in_system] += now - last_move
-                last_move = now
-                if ticking:
-                    reward = scaled_rewards[in_system, i]
-                    ups[in_system] += 1
-                    reward_sum[in_system] += reward
-                    reward_square_sum[in_system] += reward * reward
-                in_system += 1
-                if busy < servers:
-                    starting = True
-                else:
-                    tail = head + waiting
-                    if tail >= room:
-                        tail -= room
-                    wait_job[tail], wait_class[tail], wait_arrival[tail], wait_service[tail] = job, i, now, service
-                    waiting += 1
-            else:
-                rejected[in_system, i] += 1
-                if logging:
-                    used_rows = _write(rows, used_rows, now, job, 0.0, in_system, episode, i, REJECT)
-            at += 1
-            position[i] = at
-            if at == block:
-                counts[EMPTY_CLASS] = i
-                next_arrival[i] = now  # the refill goes on from here
-                reason = REFILL
-            else:
-                next_arrival[i] = now + mean_gap[i] * gaps[i, at]
-        if starting:
-            wait = now - arrival
-            started[i] += 1
-            if logging:
-                used_rows = _write(rows, used_rows, now, job, wait, in_system, episode, i, START)
-            if wait > 0.0:
-                paid_class[used_waits] = i
-                paid_wait[used_waits] = wait
-                used_waits += 1
-            server = end_server[busy]
-            at_job[server], at_class[server], at_arrival[server], at_start[server] = job, i, arrival, now
-            end_time[busy] = now + service
-            _sift_up(end_time, end_server, busy)
-            busy += 1
-        if ticking and tick >= 0:
-            visits[tick] += 1
-            if visits[tick] == visit_limits[tick]:
-                due = True
-        if due:
-            # an empty block has to be filled first: minus the reason says that a review is due as well
-            reason = -DUE if reason == REFILL else DUE
-            break
-
-    counts[IN_SYSTEM], counts[BUSY], counts[HEAD], counts[WAITING] = in_system, busy, head, waiting
-    counts[JOBS], counts[GAPS], counts[DEPARTURES] = jobs, gap_count, departures
-    counts[USED_ROWS], counts[USED_WAITS] = used_rows, used_waits
-    reals[LAST_MOVE], reals[LAST_ARRIVAL], reals[CLOCK] = last_move, last_arrival, now
-    reals[GAP_SUM], reals[TRUNCATED_GAP_SUM] = gap_sum, truncated_gap_sum
-    return reason
-
-
-class Kernel:
-    """Drives `advance` from review to review."""
-
-    def __init__(
-        self,
-        queue: Queue,
-        desk: ControlDesk,
-        streams: Streams,
-        records: Records,
-        *,
-        horizon: float,
-        grid: Iterable[float] = (),
-        solver_latency: float = 0.0,
-        log: EventSink | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.queue = queue
-        self.desk = desk
-        self.records = records
-        self.horizon = horizon
-        self.stops = deque(stops(grid, horizon, progress))
-        self.solver_latency = solver_latency
-        self.log = log
-        self.progress = progress
-        self.jobs = [streams.jobs(i) for i in range(len(queue.classes))]
-        self.thinning = [streams.thinning(i) for i in range(len(queue.classes))] if queue.drifts else []
-        if desk.ticking:
-            self.jobs.append(streams.ticks())
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.plain = is_plain(self.system)
         self.state = self._fresh_state()
-        self.table: BoolArray
+        self.left = np.zeros(len(self.system.classes))  # for the jobs at servers, at the last review
+        for i in range(len(self.sources) + (not self.plain)):
+            self._fill(i)
         self.now = 0.0
-        self.control = 0.0  # when the next review is, or the solver's answer to the last
+        self.next_control = 0.0  # when the next review is, or the solver's answer to the last
         self.asked: Plan | None = None  # what the solver has not answered yet
         self.departure_limit = NEVER  # departures in all at which the plan wants a review
+        self.stops = self.progress_times()
 
-    def _fresh_state(self) -> State:
-        queue = self.queue
-        m, S = len(queue.classes), queue.capacity
-        sources = len(self.jobs)
-        servers, room = min(queue.servers, S), max(1, S - queue.servers)
+    @property
+    def clock(self) -> Any:
+        """The one record of `state.clock`."""
+        return self.state.clock[0]
+
+    @staticmethod
+    def refuses(system: System, controller: Controller) -> str | None:
+        return "decides each arrival by code of its own" if controller.decides_each_arrival else None
+
+    # ---- the story
+
+    def run(self) -> list[Unfinished]:
+        """Run to the horizon; the jobs that are still in the system then."""
+        self.go_on(self.horizon)
+        self.control.close_episode(self._take_tally())
+        self._flush()
+        self.ledger.note(0)
+        self.ledger.settle(self.state.buffers.wait_class[:0], self.state.buffers.wait[:0])
+        if self.system.unsteady:
+            self.ledger.duty_time = float(self.clock["duty_time"])
+        return self._unfinished()
+
+    def go_on(self, until: float) -> None:
+        """Run on to a time. A stop leaves no trace in the path, nor does a copy or a pickle that goes on from here."""
+        until = min(until, self.horizon)
+        if self.control.plan is None:
+            plan = self.control.first()
+            self._open_episode(plan)
+            self._adopt(plan)
+        while True:
+            target = min(self.next_control, until)
+            if self._run_to(target, all_at_until=target < until) and target == until:
+                return
+            if self.asked is not None:
+                self._adopt(self.asked)
+            else:
+                self._review()
+
+    def _run_to(self, until: float, *, all_at_until: bool) -> bool:
+        """Run to a time, telling how far it is on the way; False if a review is due before."""
+        while self.stops and self.stops[0] <= until:
+            if not self._advance(self.stops[0], all_at_until=False):
+                return False
+            assert self.on_progress is not None
+            self.on_progress(self.stops.pop(0))
+        return self._advance(until, all_at_until=all_at_until)
+
+    def _advance(self, until: float, *, all_at_until: bool) -> bool:
+        """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
+        assert self.control.policy is not None
+        state, table, due = self.state, self.control.policy.admits, False
+        advance: Any = patient_loop.advance if self.plain else general_loop.advance
+        while (reason := advance(state, table, until, all_at_until)) != REACHED:
+            if reason in (REFILL, -DUE):
+                self._fill(int(self.clock["empty"]))
+            if reason in (DUE, -DUE):  # what else leaves at this time comes before the review
+                due, until, all_at_until = True, float(self.clock["now"]), True
+            if reason == FULL:
+                self._flush()
+        self.now = until
+        return not due
+
+    def _review(self) -> None:
+        plan = self.control.review(self._take_tally())
+        self._open_episode(plan)
+        self._write_review()
+        if self.solver_latency > 0.0:
+            self.asked, self.next_control = plan, self.now + self.solver_latency
+            self.clock["departure_limit"] = NEVER  # nobody is asked again before the answer is there
+        else:
+            self._adopt(plan)
+
+    def _adopt(self, plan: Plan) -> None:
+        """The plan's policy is in force from now on."""
+        policy = self.control.adopt(plan, self.now)
+        self._find_row(policy)
+        self.asked = None
+        self.next_control = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
+        self.clock["departure_limit"] = self.departure_limit
+        if self.clock["departures"] >= self.departure_limit:
+            self.next_control = self.now
+
+    # ---- the bookkeeping
+
+    def _find_row(self, policy: Policy) -> None:
+        """Which row of the admission table is the one to ask."""
+        clock, ordinary = self.clock, policy.class_strides is None
+        row = int(clock["in_system"])
+        self.state.strides[:] = self.control.strides()
+        if not ordinary:
+            if isinstance(self.state, PatientState):  # which does not count them one by one
+                services, counts = self.state.services, self.state.tallied.counts
+                patient_loop.count_departed(counts, self.state.servers, services.end_server, int(clock["busy"]))
+            row = sum((self.state.strides * self.control.present()).tolist())
+        clock["strided"] = not ordinary
+        clock["environment_stride"] = policy.environment_stride
+        clock["table_row"] = row + policy.environment_stride * int(clock["environment"])
+
+    def _fresh_state(self) -> PatientState | GeneralState:
+        system, ledger = self.system, self.ledger
+        m, S, sources = len(system.classes), system.capacity, len(self.sources)
+        rates, notes = system.queue.service_rates, ledger.notes
 
         def reals(*shape: int) -> FloatArray:
             return np.zeros(shape)
@@ -357,178 +185,141 @@ class Kernel:
         def whole(*shape: int) -> IntArray:
             return np.zeros(shape, dtype=np.int64)
 
-        counts, waits = self.records.counts, self.records.waits
-        codes = [c.pattern.code for c in queue.classes]
-        ceiling = np.array([c.pattern.ceiling for c in queue.classes])
-        numbers = reals(m, max(data.size for _, data in codes))
-        for i, (_, data) in enumerate(codes):
-            numbers[i, : data.size] = data
-        state = State(
-            reals=reals(6), counts=whole(14), next_arrival=reals(sources), position=whole(sources),
-            gaps=reals(sources, STREAM_BLOCK), services=reals(sources, STREAM_BLOCK),
-            mean_gap=1.0 / np.append(queue.arrival_rates * ceiling, queue.max_service_rate)[:sources],
-            thinning=reals(len(self.thinning), STREAM_BLOCK), pattern=np.array([kind for kind, _ in codes]),
-            pattern_numbers=numbers, ceiling=ceiling,
-            mean_service=np.array([1.0 / queue.service_rate]),
-            end_time=reals(servers), end_server=np.arange(servers),
-            job=whole(servers), job_class=whole(servers), arrival=reals(servers), start=reals(servers),
-            wait_job=whole(room), wait_class=whole(room), wait_arrival=reals(room), wait_service=reals(room),
-            arrivals=whole(m), started=waits.started, blocked=counts.blocked, admitted=counts.admitted,
-            rejected=counts.rejected, time_in_state=reals(S + 1),
-            visits=whole(S + 1), ups=whole(S + 1), downs=whole(S + 1), reward_sum=reals(S + 1),
-            reward_square_sum=reals(S + 1), visit_limits=whole(S + 1),
-            idle_share=queue.service_rates / queue.service_rates[-1],
-            scaled_rewards=queue.rewards / (queue.max_reward or 1.0),
-            rows=np.zeros(ROWS if self.log is not None else 2, dtype=ROW), paid_class=whole(WAITS),
-            paid_wait=reals(WAITS),
-        )  # fmt: skip
-        state.counts[LOGGING] = self.log is not None
-        state.counts[TICKING] = self.desk.ticking
-        for i in range(sources):
-            self._refill(state, i)
-        return state
+        columns = 2 if self.plain else 4
+        jobs = reals(columns, sources, JOBS_AT_A_TIME)
+        rows = np.zeros(ROWS if self.log is not None else 2, dtype=ROW)
+        common: dict[str, Any] = {
+            "clock": np.zeros(1, dtype=CLOCK),
+            "arrivals": Arrivals(reals(sources), whole(sources), whole(sources), jobs),
+            "tallied": Tallied(ledger.counts, ledger.admitted, ledger.rejected, reals(S + 1), reals(m)),
+            "ticks": np.zeros(S + 1, dtype=TICKS),
+            "scaled_rewards": system.rewards / (system.max_reward or 1.0),
+            "strides": np.ones(m, dtype=np.int64),
+            "noted": Noted(notes.times, notes.admitted, notes.rejected, notes.counts, notes.waits),
+            "buffers": Buffers(rows, whole(WAITS), reals(WAITS)),
+        }
+        common["ticks"]["idle_share"] = rates / rates[-1]
+        self._set_clock(common["clock"])
+        if self.plain:
+            c = min(system.most_servers, S)
+            line = np.zeros(max(1, S - system.most_servers), dtype=JOB)
+            services = Services(reals(c), np.arange(c))
+            return PatientState(services=services, servers=np.zeros(c, dtype=JOB), line=line, **common)
+        changes = Changes(*change_block(CHANGES_AT_A_TIME))
+        return GeneralState(present=self._nobody(), initial=self._initial(), changes=changes, **common)
 
-    def _refill(self, state: State, i: int) -> None:
-        self.jobs[i].fill(state.gaps[i], state.services[i])
-        if self.thinning:
-            self.thinning[i].random(out=state.thinning[i])
-        state.position[i] = 0
-        state.next_arrival[i] += state.mean_gap[i] * state.gaps[i, 0]
+    def _set_clock(self, clock: np.ndarray[Any, Any]) -> None:
+        """As it is at time 0."""
+        system, posts = self.system, posts_at_first(self.system)
+        clock["logging"], clock["ticking"] = self.log is not None, self.control.ticking
+        clock["steady"] = not system.unsteady
+        clock["head"] = 0 if self.plain else -1
+        clock["tail"] = -1
+        clock["posts"] = clock["on_duty"] = clock["idle"] = posts
+        clock["hands_over"] = hands_over(system)
+        clock["restarts"] = system.breakdowns is not None and system.breakdowns.interrupted == "restart"
+        clock["setup_after"] = math.inf if system.setup is None else system.setup.after
+        clock["shares"] = system.discipline == "processor-sharing"
+        clock["environment"] = 0 if system.environment is None else system.environment.start
 
-    def _advance(self, until: float, *, departures_at_until: bool) -> bool:
-        """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
-        state, table, due = self.state, self.table, False
-        while (reason := advance(state, table, until, departures_at_until)) != REACHED:
-            if reason in (REFILL, -DUE):
-                self._refill(state, int(state.counts[EMPTY_CLASS]))
-            if reason in (DUE, -DUE):  # what else leaves at this time comes before the review
-                due, until, departures_at_until = True, float(state.reals[CLOCK]), True
-            if reason == FULL:
-                self._flush()
-        self.now = until
-        return not due
+    def _nobody(self) -> Present:
+        """All places are free, and all servers idle."""
+        C, S, posts = server_count(self.system), self.system.capacity, posts_at_first(self.system)
+        servers, idle = np.zeros(C, dtype=SERVER), np.zeros(C, dtype=np.int64)
+        servers["job"], servers["up"] = -1, True
+        idle[:posts] = np.arange(posts - 1, -1, -1)  # server 0 on top
+        whole = np.zeros(S, dtype=np.int64)
+        return Present(np.zeros(S, dtype=PRESENT), np.arange(S), servers, idle, np.zeros(S), whole)
+
+    def _initial(self) -> np.ndarray[Any, Any]:
+        """The jobs that are there at time 0."""
+        classes = self.changes.initial_class.tolist()
+        jobs = listed_jobs(self.changes.initial_jobs)
+        return np.array([(i, *job[1:]) for i, job in zip(classes, jobs, strict=True)], dtype=INITIAL_JOBS)
+
+    def _fill(self, i: int) -> None:
+        """The next jobs of class i; after all classes, the next changes."""
+        come = self.state.arrivals
+        if i == len(self.sources):
+            assert isinstance(self.state, GeneralState)
+            count = self.changes.fill(ChangeBlock(*self.state.changes))
+            self.clock["changes"], self.clock["change"] = count, 0
+            return
+        columns = [column[i] for column in come.jobs]
+        empty = [np.empty(0)] * (len(JobBlock._fields) - len(columns))
+        come.size[i] = self.sources[i].fill(JobBlock(*columns, *empty))
+        come.position[i] = 0
+        come.next[i] = come.jobs[0, i, 0]
 
     def _flush(self) -> None:
-        """Hand on the waits and the rows that the kernel has buffered."""
-        counts = self.state.counts
-        if counts[USED_WAITS]:
-            self.records.waits.add(
-                self.state.paid_class[: counts[USED_WAITS]], self.state.paid_wait[: counts[USED_WAITS]]
-            )
-            counts[USED_WAITS] = 0
-        if self.log is not None and counts[USED_ROWS]:
-            self.log.write(self.state.rows[: counts[USED_ROWS]])
-            counts[USED_ROWS] = 0
+        """Hand on the waits, the notes and the rows that have been buffered."""
+        clock, buffers, ledger = self.clock, self.state.buffers, self.ledger
+        used = int(clock["used_waits"])
+        ledger.notes.used = int(clock["noted"])
+        ledger.settle(buffers.wait_class[:used], buffers.wait[:used])
+        clock["used_waits"], clock["noted"] = 0, ledger.notes.used
+        self.flush_log()
 
-    def _run_to(self, until: float, *, departures_at_until: bool) -> bool:
-        """Run to a time, noting the grid's times on the way; False if it was stopped before."""
-        while self.stops and self.stops[0][0] <= until:
-            time, noted = self.stops[0]
-            if not self._advance(time, departures_at_until=False):
-                return False
-            self.stops.popleft()
-            if noted:
-                self._flush()
-                self.records.snapshot(time)
-            if self.progress is not None:
-                self.progress(time)
-        return self._advance(until, departures_at_until=departures_at_until)
-
-    def run(self) -> list[Unfinished]:
-        """Run to the horizon; the jobs that are still in the system then."""
-        self.go_on(self.horizon)
-        self.desk.close_episode(self._take_tally())
-        self._flush()
-        self.records.snapshot(self.horizon)
-        return self._unfinished()
-
-    def go_on(self, until: float) -> None:
-        """Run on to a time. A stop leaves no trace in the path, nor does a copy or a pickle that goes on from here."""
-        until = min(until, self.horizon)
-        if self.desk.plan is None:
-            plan = self.desk.first()
-            self._open_episode(plan)
-            self._adopt(plan)
-        while True:
-            target = min(self.control, until)
-            if self._run_to(target, departures_at_until=target < until) and target == until:
-                return
-            if self.asked is not None:
-                self._adopt(self.asked)
-            else:
-                self._review()
-
-    def _review(self) -> None:
-        plan = self.desk.review(self._take_tally())
-        self._open_episode(plan)
-        self._write_review()
-        if self.solver_latency > 0.0:
-            self.asked, self.control = plan, self.now + self.solver_latency
-            self.state.counts[DEPARTURE_LIMIT] = NEVER  # nobody is asked again before the answer is there
-        else:
-            self._adopt(plan)
-
-    def _adopt(self, plan: Plan) -> None:
-        """The plan's policy is in force from now on."""
-        self.table = self.desk.adopt(plan, self.now).admits
-        self.asked, self.control = None, self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
-        self.state.counts[DEPARTURE_LIMIT] = self.departure_limit
-        if self.state.counts[DEPARTURES] >= self.departure_limit:
-            self.control = self.now
+    def flush_log(self) -> None:
+        if self.log is not None:
+            rows = self.state.buffers.rows[: int(self.clock["used_rows"])]
+            self.clock["used_rows"] = 0  # first: a stop in between must not write them twice
+            self.log.write(rows)
 
     def _open_episode(self, plan: Plan) -> None:
-        state = self.state
-        state.reals[LAST_MOVE] = state.reals[LAST_ARRIVAL] = self.now
-        state.reals[GAP_SUM] = state.reals[TRUNCATED_GAP_SUM] = 0.0
-        state.reals[TRUNCATION] = plan.truncation
-        state.counts[GAPS] = 0
-        state.counts[EPISODE] = self.desk.episode
-        if plan.departure_limit is None:
-            self.departure_limit = NEVER
-        else:
-            self.departure_limit = min(NEVER, int(state.counts[DEPARTURES]) + int(plan.departure_limit))
-        state.time_in_state[:] = 0.0
-        if self.desk.ticking:
-            state.visit_limits[:] = self.desk.visit_limits()
-            for counted in (state.visits, state.ups, state.downs, state.reward_sum, state.reward_square_sum):
-                counted[:] = 0
+        limit = plan.departure_limit
+        tallied = self.state.tallied
+        open_episode(self.state.clock, tallied.time_in_state, tallied.service, self.left, self.now, plan.truncation)
+        self.departure_limit = NEVER if limit is None else min(NEVER, int(self.clock["departures"]) + int(limit))
+        if self.control.ticking:
+            ticks = self.state.ticks
+            ticks["visit_limit"] = self.control.visit_limits()
+            for name in TICKS.names[:5]:  # type: ignore[index]
+                ticks[name] = 0
 
     def _write_review(self) -> None:
         if self.log is not None:
-            if self.state.counts[USED_ROWS] == self.state.rows.size:
+            if self.clock["used_rows"] == self.state.buffers.rows.size:
                 self._flush()
-            counts = self.state.counts
-            counts[USED_ROWS] = _write(
-                self.state.rows, counts[USED_ROWS], self.now, -1, 0.0, counts[IN_SYSTEM], counts[EPISODE], -1, REVIEW
-            )
+            row = (self.now, -1, 0.0, self.clock["in_system"], self.clock["episode"], -1, -1, REVIEW)
+            self.state.buffers.rows[self.clock["used_rows"]] = row
+            self.clock["used_rows"] += 1
+
+    def _close_episode(self) -> None:
+        state, tallied = self.state, self.state.tallied
+        if isinstance(state, PatientState):
+            there = (state.services, state.servers, tallied.counts)
+            patient_loop.close_episode(state.clock, *there, tallied.time_in_state, self.left, self.now)
+        else:
+            general_loop.close_episode(state.clock, state.present, tallied.time_in_state, self.left, self.now)
 
     def _take_tally(self) -> Tally:
-        state = self.state
-        state.time_in_state[state.counts[IN_SYSTEM]] += self.now - state.reals[LAST_MOVE]
-        state.reals[LAST_MOVE] = self.now
-        return self.desk.tally(
-            self.now, state.arrivals, float(state.reals[GAP_SUM]), float(state.reals[TRUNCATED_GAP_SUM]),
-            int(state.counts[DEPARTURES]), state.time_in_state, self._ticks(),
-        )  # fmt: skip
-
-    def _ticks(self) -> TickTally | None:
-        if not self.desk.ticking:
-            return None
-        state = self.state
-        return TickTally(
-            state.visits.copy(), state.ups.copy(), state.downs.copy(), state.reward_sum.copy(),
-            state.reward_square_sum.copy(),
-        )  # fmt: skip
+        clock, tallied = self.clock, self.state.tallied
+        self._close_episode()
+        gap_sums = (float(clock["gap_sum"]), float(clock["truncated_gap_sum"]))
+        counted: Any = (self.state.ticks[name].copy() for name in TICKS.names[:5])  # type: ignore[index]
+        return self.control.tally(
+            self.now,
+            gap_sums,
+            tallied.time_in_state,
+            tallied.service - self.left,
+            TickTally(*counted) if self.control.ticking else None,
+            waiting_time=float(clock["waiting_time"]),
+            environment=int(clock["environment"]),
+        )
 
     def _unfinished(self) -> list[Unfinished]:
-        state, counts = self.state, self.state.counts
-        serving = [
-            Unfinished(int(state.job[k]), int(state.job_class[k]), float(state.arrival[k]), float(state.start[k]))
-            for k in state.end_server[: counts[BUSY]]
-        ]  # fmt: skip
-        places = [(int(counts[HEAD]) + k) % state.wait_job.size for k in range(counts[WAITING])]
-        waiting = [
-            Unfinished(int(state.wait_job[k]), int(state.wait_class[k]), float(state.wait_arrival[k]), math.nan)
-            for k in places
+        state, clock = self.state, self.clock
+        if isinstance(state, GeneralState):
+            there = np.delete(state.present.jobs, state.present.places[clock["in_system"] :])
+            waits = there["server"] < 0
+        else:
+            places = (int(clock["head"]) + np.arange(int(clock["waiting"]))) % state.line.size
+            there = np.concatenate([state.servers[state.services.end_server[: clock["busy"]]], state.line[places]])
+            there["start"][clock["busy"] :] = math.nan
+            waits = np.isnan(there["start"])
+        jobs = there[["number", "job_class", "arrival", "start"]].tolist()
+        return [
+            Unfinished(n, i, arrival, start if start == start else math.nan, bool(waiting and start == start))
+            for (n, i, arrival, start), waiting in sorted(zip(jobs, waits.tolist(), strict=True))
         ]
-        return sorted(serving + waiting, key=lambda job: job.job)

@@ -1,115 +1,72 @@
-"""`simulate`: one run of a queue under a controller, on either engine."""
+"""`simulate`: one run of a system under a controller, on either engine."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from queueing_ucrl._version import __version__
-from queueing_ucrl.learning.registry import make_controller
-from queueing_ucrl.model.checks import not_negative
-from queueing_ucrl.model.elementary import power
+from queueing_ucrl.accounts.regret import checked_accounts
+from queueing_ucrl.accounts.totals import Account, Comparator
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.learning.controller import Controller
+from queueing_ucrl.learning.registry import as_controller
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import Queue
-from queueing_ucrl.model.waits import FloatArray
-from queueing_ucrl.simulation.desk import ControlDesk, controller_name, refuse_class
-from queueing_ucrl.simulation.episode_log import EpisodeWriter, PolicyGains, StreamedRecords
-from queueing_ucrl.simulation.event_log import MemoryLog, ParquetLog
-from queueing_ucrl.simulation.outcome import Progress
-from queueing_ucrl.simulation.records import Counts, Records, Waits
+from queueing_ucrl.model.system import System
+from queueing_ucrl.simulation.changes import Changes
+from queueing_ucrl.simulation.choose_engine import choose_engine
+from queueing_ucrl.simulation.control_loop import ControlLoop, OnReview
+from queueing_ucrl.simulation.engine import Engine, OnProgress
+from queueing_ucrl.simulation.episode_log import EpisodeWriter, StreamedLedger, policy_gains
+from queueing_ucrl.simulation.event_log import LogColumn, MemoryLog, ParquetLog
+from queueing_ucrl.simulation.ledger import Ledger, Unfinished
 from queueing_ucrl.simulation.run import Run
-from queueing_ucrl.simulation.streams import Streams
+from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.settings import RunSettings
+from queueing_ucrl.simulation.sources import environment_factors, job_sources, tick_source
 from queueing_ucrl.solvers.optimum import optimum
-
-ENGINES = ("auto", "simpy", "compiled")
-GRID_POINTS = 200
 
 
 class GuaranteeWarning(UserWarning):
     """A controller is used outside of what its guarantee covers."""
 
 
-def time_grid(horizon: float, points: int = GRID_POINTS, scale: str = "log") -> FloatArray:
-    """Times at which a run is looked at: `points` of them up to the horizon, evenly spaced on a log or linear scale.
-
-    The log scale starts at a ten-thousandth of the horizon.
-    """
-    if scale not in ("log", "linear"):
-        raise ValueError(f"scale must be log or linear, got {scale!r}")
-    if points < 1:
-        raise ValueError(f"points must be at least 1, got {points}")
-    if scale == "linear":
-        return horizon * np.arange(1, points + 1) / points
-    return np.array([horizon * power(10.0, 4.0 * (k / (points - 1) - 1.0)) for k in range(points - 1)] + [horizon])
-
-
-def choose_engine(engine: str, controller: Any) -> tuple[str, str]:
-    """(engine, why)."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
-    each = getattr(controller, "decides_each_arrival", False)
-    if engine == "auto":
-        if each:
-            return "simpy", "the controller decides each arrival by code of its own"
-        return "compiled", "the controller works by admission tables"
-    if engine == "compiled" and each:
-        raise ValueError(
-            f"controller {controller_name(controller)} decides each arrival by code of its own: "
-            "it runs on engine 'simpy' only"
-        )
-    return engine, "as asked"
+def check_run(system: System, controller: Controller, settings: RunSettings) -> None:
+    """Whether all this can be run together; else an error that says what cannot."""
+    if not isinstance(system, System):
+        raise TypeError(f"queue must be a Queue or a System, got {type(system).__name__}")
+    system.check_horizon(settings.horizon)
+    if controller.sees_ticks:
+        if settings.solver_latency > 0:
+            raise ValueError(
+                "solver_latency must be 0 for a controller that sees ticks: each tick must have one action"
+            )
+        if system.drifts:
+            raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
+        if system.not_markov:
+            raise ValueError(f"a controller that sees ticks needs a Markov chain, but {system.not_markov}")
+    for i in range(len(system.classes)):
+        environment_factors(system, i)
+    choose_engine(settings.engine, system, controller)
 
 
-def _checked_grid(grid: Sequence[float] | FloatArray | None, horizon: float) -> FloatArray:
-    if grid is None:
-        return time_grid(horizon)
-    times = np.unique(np.asarray(grid, dtype=float))
-    if times.size and not (times[0] > 0 and times[-1] <= horizon):
-        raise ValueError(f"grid must hold times above 0 and up to the horizon {horizon:g}")
-    return times
-
-
-def _streamed(noted: tuple[Any, ...], writer: EpisodeWriter, *, each: bool) -> StreamedRecords:
-    """Records that let episodes and policies go. each: it decides each arrival, and its tables are worth nothing."""
-    queue, best = noted[:2]
-    known = PolicyGains(queue)
-
-    def gains(policy: Policy) -> float:
-        return math.nan if each else known(policy)
-
-    def loss(policy: Policy) -> float:
-        return math.nan if best is None else best.gain - gains(policy)
-
-    return StreamedRecords(*noted, writer=writer, gains=gains, loss_of=loss)
-
-
-def check_run(
-    queue: Queue,
-    controller: Any,
-    horizon: float,
-    engine: str,
-    grid: Sequence[float] | FloatArray | None,
-    solver_latency: float,
-) -> FloatArray:
-    """The times of the grid, if all this can be run together; else an error that says what cannot."""
-    if not isinstance(queue, Queue):
-        raise TypeError(f"queue must be a Queue, got {type(queue).__name__}")
-    horizon = queue.check_horizon(horizon)
-    if not_negative(solver_latency, "solver_latency") > 0 and getattr(controller, "sees_ticks", False):
-        raise ValueError("solver_latency must be 0 for a controller that sees ticks: each tick must have one action")
-    if queue.drifts and getattr(controller, "sees_ticks", False):
-        raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
-    choose_engine(engine, controller)
-    return _checked_grid(grid, horizon)
+def cautions(system: System, controller: Controller) -> list[str]:
+    """What is wrong with using this controller on that system."""
+    found = list(controller.cautions(system.queue))
+    gap = controller.model_gap(system)
+    if gap:
+        found.append(f"{gap}; it plans for the M/M/c/S queue of the same means, and others may beat it")
+    return found
 
 
 def simulate(
-    queue: Queue,
+    queue: System,
     controller: Any = "oracle",
     *,
     horizon: float,
@@ -120,75 +77,122 @@ def simulate(
     grid: Sequence[float] | FloatArray | None = None,
     solver_latency: float = 0.0,
     options: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    episodes: EpisodeWriter | None = None,
+    **observers: Any,
 ) -> Run:
-    """Run `queue` under `controller` up to `horizon`.
+    """Run `queue` (or a `System`) under `controller` up to `horizon`.
 
     controller: an object, or a name with `options`. engine: "simpy", "compiled" or "auto"; the paths are the same to
     the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
     at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
-    to answer; until then the old policy holds. A queue whose optimum is not known runs too; run.no_optimum says why.
-    episodes: takes the episodes as they end, in place of run.episodes (and run.solves), so that memory stays flat.
+    to answer; until then the old policy holds. A system whose optimum is not known runs too; run.no_optimum says why.
+    observers: log_columns, accounts, on_review and on_progress, as in `run_once`.
     """
-    if isinstance(controller, str):
-        controller = make_controller(controller, dict(options or {}))
-    times = check_run(queue, controller, horizon, engine, grid, solver_latency)
-    horizon, solver_latency = float(horizon), float(solver_latency)
-    chosen, reason = choose_engine(engine, controller)
-    refuse_class(controller)
-    cautions = list(controller.cautions(queue)) if hasattr(controller, "cautions") else []
-    for caution in cautions:
-        warnings.warn(f"{controller_name(controller)}: {caution}", GuaranteeWarning, stacklevel=2)
-    best, no_optimum = optimum(queue)
-    noted = (queue, best, Waits(queue), Counts.none(queue))
-    each = getattr(controller, "decides_each_arrival", False)
-    records = Records(*noted) if episodes is None else _streamed(noted, episodes, each=each)
-    streams = Streams(seed, replication)
-    desk = ControlDesk(queue, controller, streams.controller(), records)
-    if episodes is not None:
-        desk.solver.keeps = False
-    sink: MemoryLog | ParquetLog | None = None
+    times = None if grid is None else tuple(np.asarray(grid, dtype=float).tolist())
+    settings = RunSettings(horizon, seed=seed, engine=engine, solver_latency=solver_latency, grid=times)
+    return run_once(queue, as_controller(controller, options), settings, replication, log=log, **observers)
+
+
+def run_once(
+    system: System,
+    controller: Any,
+    settings: RunSettings,
+    replication: int = 0,
+    *,
+    log: bool | str | Path = False,
+    log_columns: Sequence[LogColumn] = (),
+    accounts: Sequence[Account] = (),
+    episodes: EpisodeWriter | None = None,
+    on_review: OnReview | None = None,
+    on_progress: OnProgress | None = None,
+) -> Run:
+    """One replication of `simulate`, from settings.
+
+    log_columns: columns of one's own for the event log. accounts: of one's own, for run.regret(kind=name). episodes:
+    takes the episodes as they end, in place of run.episodes (and run.solves), so that memory stays flat. on_review: is
+    told the tally and the plan of each review. on_progress: is told the simulated time now and then.
+    Long by its parameters, in and out: it only puts the parts of a run together.
+    """
+    controller = as_controller(controller)
+    check_run(system, controller, settings)
+    kind, reason = choose_engine(settings.engine, system, controller)
+    if log_columns and not log:
+        raise ValueError("log_columns are columns of the event log: they need log=True, or a path")
+    cautioned = cautions(system, controller)
+    for caution in cautioned:
+        warnings.warn(f"{controller.name}: {caution}", GuaranteeWarning, stacklevel=3)
+    randomness = Randomness(settings.seed, replication)
+    ledger = _ledger(system, controller, settings, accounts, episodes)
+    control = ControlLoop(controller, randomness.controller(), ledger, on_review)
+    control.solver.keeps = episodes is None
+    sources = job_sources(system, randomness, settings.horizon)
+    if controller.sees_ticks:
+        sources.append(tick_source(system, randomness, settings.horizon))
     # a log that cannot be opened is told before anything runs
+    sink: MemoryLog | ParquetLog | None = None
     if isinstance(log, (str, Path)):
-        metadata = {
-            "version": __version__, "numpy": np.__version__, "seed": int(seed), "replication": int(replication),
-            "horizon": horizon, "engine": chosen, "controller": controller_name(controller),
-            "solver_latency": solver_latency, "queue": queue.plain_data(),
-        }  # fmt: skip
-        sink = ParquetLog(queue, replication, Path(log), metadata)
+        metadata = _metadata(system, controller, settings, replication, kind.name)
+        sink = ParquetLog(system, replication, log_columns, Path(log), metadata)
     elif log:
-        sink = MemoryLog(queue, replication)
-    if chosen == "simpy":
-        from queueing_ucrl.simulation.world import World as Engine
-    else:
-        from queueing_ucrl.simulation.kernel import Kernel as Engine  # type: ignore[assignment]
-    world = Engine(
-        queue, desk, streams, records, horizon=horizon, grid=times, solver_latency=solver_latency, log=sink,
-        progress=progress,
-    )  # fmt: skip
+        sink = MemoryLog(system, replication, log_columns)
+    changes = Changes(system, randomness, settings.horizon)
+    unfinished = _run(kind(control, sources, changes, settings, sink, on_progress), sink)
+    return Run(
+        controller=controller.name,
+        decides_each_arrival=controller.decides_each_arrival,
+        settings=settings,
+        replication=int(replication),
+        engine=kind.name,
+        engine_reason=reason,
+        cautions=cautioned,
+        ledger=ledger,
+        solve_records=control.solver.records,
+        unfinished_jobs=unfinished,
+        log=sink,
+    )
+
+
+def _run(engine: Engine, sink: MemoryLog | ParquetLog | None) -> list[Unfinished]:
+    """The jobs still there at the horizon. A run that fails leaves its log up to there."""
     try:
-        unfinished = world.run()
+        unfinished = engine.run()
         if sink is not None:
             sink.close()
     except BaseException:
         if sink is not None:
+            with suppress(OSError, ValueError):  # no room for them either
+                engine.flush_log()
             sink.abandon()
         raise
-    return Run(
-        queue=queue,
-        controller=controller_name(controller),
-        horizon=horizon,
-        seed=int(seed),
-        replication=int(replication),
-        engine=chosen,
-        engine_reason=reason,
-        cautions=cautions,
-        best=best,
-        no_optimum=no_optimum,
-        records=records,
-        solve_records=desk.solver.records,
-        unfinished_jobs=unfinished,
-        log=sink,
-        decides_each_arrival=each,
-    )
+    return unfinished
+
+
+def _ledger(
+    system: System,
+    controller: Controller,
+    settings: RunSettings,
+    accounts: Sequence[Account],
+    episodes: EpisodeWriter | None,
+) -> Ledger:
+    """An empty ledger; one that lets episodes and policies go where there is a writer for them."""
+    times = settings.times
+    noted = np.append(times[times < settings.horizon], settings.horizon)
+    comparator = Comparator(system, *optimum(system))
+    accounts = checked_accounts(accounts, comparator)
+    if episodes is None:
+        return Ledger(comparator, noted, accounts)
+    known = policy_gains(system)
+
+    def gains(policy: Policy) -> float:
+        return math.nan if controller.decides_each_arrival else known(policy)  # its tables are worth nothing
+
+    return StreamedLedger(comparator, noted, accounts, writer=episodes, gains=gains)
+
+
+def _metadata(
+    system: System, controller: Controller, settings: RunSettings, replication: int, engine: str
+) -> dict[str, Any]:
+    """What travels with an event log."""
+    run = {name: getattr(settings, name) for name in ("seed", "horizon", "solver_latency")}
+    versions = {"version": __version__, "numpy": np.__version__}
+    about = {"replication": int(replication), "engine": engine, "controller": controller.name}
+    return {**versions, **run, **about, "queue": system.plain_data()}

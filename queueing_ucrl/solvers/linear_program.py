@@ -15,17 +15,18 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.solvers.policy_iteration import policy_iteration
 
 LARGEST_PROGRAM = 200_000  # states times classes: half a GB, some seconds
 AGREEMENT = 1e-7  # of the program's value and its policy's gain, in scaled units
 
 
-def _program(model: AdmissionModel) -> tuple[sparse.csr_array, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _program(model: AdmissionModel) -> tuple[sparse.csr_array, FloatArray]:
     """The constraints A (rho, g) <= b."""
     S, m = model.rewards.shape
     scale, uniformization = model.reward_scale or 1.0, model.uniformization_rate
@@ -56,10 +57,9 @@ def linear_program(model: AdmissionModel) -> tuple[Policy, int]:
     matrix, bound = _program(model)
     cost = np.zeros(model.capacity + 1)
     cost[0] = 1.0
-    answer = linprog(
-        bound, A_eq=matrix.T.tocsr(), b_eq=-cost, bounds=(0, None), method="highs",
-        options={"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )  # type: ignore[call-overload]  # fmt: skip
+    dual = {"c": bound, "A_eq": matrix.T.tocsr(), "b_eq": -cost, "bounds": (0, None)}
+    options = {"presolve": False, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    answer = linprog(**dual, method="highs", options=options)  # type: ignore[call-overload]
     if answer.status != 0:
         raise SolverError(f"the linear program was not solved: {answer.message}")
     value, bias = -answer.fun, -answer.eqlin.marginals[1:]

@@ -5,32 +5,32 @@ from __future__ import annotations
 from functools import lru_cache
 
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.queue import Queue
+from queueing_ucrl.model.system import System
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.solvers.solve import solve
 
-RATES_CHANGE = (
-    "the arrival rates change in time, and the best policy for that is not known: "
-    "compare controllers by the rewards they earn on the same jobs"
-)
+BY_REWARDS = "compare controllers by the rewards they earn on the same jobs"
+RATES_CHANGE = f"the arrival rates change in time (best policies in time: the account DynamicRegret); {BY_REWARDS}"
 
 
-def optimum(queue: Queue) -> tuple[Solution | None, str]:
+def optimum(system: System) -> tuple[Solution | None, str]:
     """(the best policy of all with its worth, ""), or (None, why there is none).
 
     Remembered: every replication of a study asks for the same queue's.
     """
     try:
-        return _optimum(queue)
+        return _optimum(system)
     except TypeError:  # a holding cost that cannot be hashed
-        return _optimum.__wrapped__(queue)
+        return _optimum.__wrapped__(system)
 
 
 @lru_cache(maxsize=64)
-def _optimum(queue: Queue) -> tuple[Solution | None, str]:
-    if queue.drifts:
+def _optimum(system: System) -> tuple[Solution | None, str]:
+    if system.not_markov:
+        return None, f"{system.not_markov}, and the best policy for that is not known: {BY_REWARDS}"
+    if system.drifts:
         return None, RATES_CHANGE
     try:
-        return solve(queue), ""
+        return solve(system.queue), ""
     except SolverError as error:
         return None, f"the solver found no best policy for this queue: {error}"

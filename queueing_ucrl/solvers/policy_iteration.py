@@ -26,13 +26,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
+from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.birth_death import evaluate, evaluate_chain, policy_rates
+from queueing_ucrl.model.admission_model import AdmissionModel
+from queueing_ucrl.model.birth_death import evaluate_chain, median, policy_rates
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel
-from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.shooting import shooting_table
 
 TIE = 1e-11
@@ -43,7 +42,15 @@ SETTLED, CYCLED, IMPATIENT = range(3)
 
 
 @compiled
-def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type: ignore[no-untyped-def]
+def evaluation_error(
+    birth: FloatArray,
+    death: FloatArray,
+    reward_rate: FloatArray,
+    gain: float,
+    law: FloatArray,
+    bias: FloatArray,
+    error: FloatArray,
+) -> None:
     """Fill `error` with e(s), what rounding may have left in g(s): the evaluation's recursions, run on errors. O(S).
 
     The equation of state s is rounded by ROUNDING of its terms, |R(s)| + |rho| + Lambda(s) |g(s)| + mu(s) |g(s-1)|, the
@@ -55,16 +62,10 @@ def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type
     for s in range(states):
         size += law[s] * abs(reward_rate[s])
     shared = size + abs(gain)
-    below = 0.0
-    median = 0
-    for s in range(states + 1):
-        below += law[s]
-        if below > 0.5:
-            median = s
-            break
+    middle = median(law, 1.0)
     e = 0.0
     flow = 0.0
-    for s in range(median):
+    for s in range(middle):
         g = abs(bias[s])
         e = (ROUNDING * (shared + abs(reward_rate[s]) + birth[s] * g + flow) + death[s] * e) * (1.0 / birth[s])
         if not e < np.inf:
@@ -73,7 +74,7 @@ def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type
         flow = death[s + 1] * g
     e = 0.0
     flow = 0.0
-    for s in range(states, median, -1):
+    for s in range(states, middle, -1):
         g = abs(bias[s - 1])
         e = (ROUNDING * (shared + abs(reward_rate[s]) + flow + death[s] * g) + birth[s] * e) * (1.0 / death[s])
         if not e < np.inf:
@@ -83,7 +84,7 @@ def evaluation_error(birth, death, reward_rate, gain, law, bias, error):  # type
 
 
 @compiled
-def strict_tie(arrival_rates, service_rates):  # type: ignore[no-untyped-def]
+def strict_tie(arrival_rates: FloatArray, service_rates: FloatArray) -> float:
     """TIE over the load, if that is above 1; not below rounding. O(mS)."""
     fastest = 0.0
     for s in range(arrival_rates.shape[0]):
@@ -98,13 +99,21 @@ def strict_tie(arrival_rates, service_rates):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def improve(admits, rewards, bias, error, tie, better):  # type: ignore[no-untyped-def]
+def _allowance(g: float, error: float, tie: float) -> float:
+    """How far a reward may be from g(s) and still be equal to it."""
+    return max(tie * abs(g), error) if np.isfinite(g) else 0.0
+
+
+@compiled
+def improve(
+    admits: BoolArray, rewards: FloatArray, bias: FloatArray, error: FloatArray, tie: float, better: BoolArray
+) -> bool:
     """The improved table in `better`, ties kept; whether it differs from `admits`. O(mS)."""
     states, classes = admits.shape
     changed = False
     for s in range(states):
         g = bias[s]
-        allowance = max(tie * abs(g), error[s]) if np.isfinite(g) else 0.0
+        allowance = _allowance(g, error[s], tie)
         for i in range(classes):
             r = rewards[s, i]
             choice = (r > g + allowance) | (admits[s, i] & (r >= g - allowance))
@@ -114,14 +123,14 @@ def improve(admits, rewards, bias, error, tie, better):  # type: ignore[no-untyp
 
 
 @compiled
-def admit_ties(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
+def admit_ties(admits: BoolArray, rewards: FloatArray, bias: FloatArray, error: FloatArray) -> tuple[bool, bool]:
     """Admit wherever r_i(s) >= g(s) within the allowance; (whether any was added, whether any is near a tie). O(mS)."""
     states, classes = admits.shape
     added = False
     doubtful = False
     for s in range(states):
         g = bias[s]
-        allowance = max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
+        allowance = _allowance(g, error[s], TIE)
         for i in range(classes):
             r = rewards[s, i]
             doubtful |= abs(r - g) <= DOUBTFUL * allowance
@@ -132,13 +141,13 @@ def admit_ties(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def take_back(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
+def take_back(admits: BoolArray, rewards: FloatArray, bias: FloatArray, error: FloatArray) -> bool:
     """Turn away whoever clearly loses, r below g by more than DOUBTFUL allowances; whether anybody was. O(mS)."""
     states, classes = admits.shape
     taken = False
     for s in range(states):
         g = bias[s]
-        allowance = DOUBTFUL * max(TIE * abs(g), error[s]) if np.isfinite(g) else 0.0
+        allowance = DOUBTFUL * _allowance(g, error[s], TIE)
         for i in range(classes):
             if admits[s, i] and rewards[s, i] < g - allowance:
                 admits[s, i] = False
@@ -147,7 +156,7 @@ def take_back(admits, rewards, bias, error):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _equal(table, other):  # type: ignore[no-untyped-def]
+def _equal(table: BoolArray, other: BoolArray) -> bool:
     for s in range(table.shape[0]):
         for i in range(table.shape[1]):
             if table[s, i] != other[s, i]:
@@ -156,7 +165,9 @@ def _equal(table, other):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: ignore[no-untyped-def]
+def iterate(
+    admits: BoolArray, arrival_rates: FloatArray, rewards: FloatArray, service_rates: FloatArray, patience: int
+) -> tuple[float, FloatArray, FloatArray, FloatArray, int, int]:
     """Alternate evaluation and improvement of `admits`; (gain, law, bias, error, iterations, why it ended).
 
     With a `patience` it may end unsettled after so many iterations, and e(s) is found at the end only: most models need
@@ -164,6 +175,7 @@ def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: i
     No policy comes back but by rounding. Brent's method finds that: the table is kept at iterations 1, 2, 4, 8, .. and
     compared with each later one, so that any cycle ends the search whatever its length, with no cap on honest work.
     The tables of a cycle are then gone through once more, and the one of the largest gain is left.
+    One function, though a long one: compiled, it works in the same few arrays throughout.
     """
     states, classes = admits.shape
     birth = np.empty(states + 1)
@@ -211,15 +223,15 @@ def iterate(admits, arrival_rates, rewards, service_rates, patience):  # type: i
     return gain, law, bias, error, iterations, why
 
 
-def starting_table(model: AdmissionModel) -> npt.NDArray[np.bool_]:
+def starting_table(model: AdmissionModel) -> BoolArray:
     """Admit what pays while the service speeds up with the state, nothing beyond: its bias cannot overflow."""
     faster = np.diff(model.service_rates) > 0
     return (model.rewards > 0) & faster[:, None]
 
 
 def _improved(
-    model: AdmissionModel, admits: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], float, FloatArray, FloatArray, FloatArray, int]:
+    model: AdmissionModel, admits: BoolArray
+) -> tuple[BoolArray, float, FloatArray, FloatArray, FloatArray, int]:
     """The first phase from a table: (table, gain, law, bias, error, iterations).
 
     With many servers and more jobs than they can serve, the control levels creep towards their place, a few states an
@@ -235,14 +247,15 @@ def _improved(
     return admits, gain, law, bias, error, int(iterations)
 
 
-def _valued(model: AdmissionModel, admits: npt.NDArray[np.bool_]) -> tuple[float, FloatArray, FloatArray, FloatArray]:
+def _valued(model: AdmissionModel, admits: BoolArray) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """(gain, law, bias, error) of a table."""
     states = model.capacity
-    birth, reward_rate, error = np.empty(states + 1), np.empty(states + 1), np.empty(states)
+    birth, reward_rate, law = np.empty(states + 1), np.empty(states + 1), np.empty(states + 1)
+    bias, error = np.empty(states), np.empty(states)
     policy_rates(admits, model.arrival_rates, model.rewards, birth, reward_rate)
-    value = evaluate(model, Policy(admits))
-    gain, law, bias = value.gain, value.stationary, value.relative_bias
-    evaluation_error(birth, model.service_rates, reward_rate, gain, law, bias, error)
+    chain = (birth, model.service_rates, reward_rate)
+    gain = evaluate_chain(*chain, law, np.empty(states + 1, dtype=np.int64), bias)
+    evaluation_error(*chain, gain, law, bias, error)
     return gain, law, bias, error
 
 
@@ -255,8 +268,8 @@ def with_ties(model: AdmissionModel, policy: Policy) -> Policy:
 
 
 def _both_phases(
-    model: AdmissionModel, admits: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], float, FloatArray, FloatArray, int, bool]:
+    model: AdmissionModel, admits: BoolArray
+) -> tuple[BoolArray, float, FloatArray, FloatArray, int, bool]:
     """From a table: (table, gain, law, bias, iterations, whether any class is near a tie)."""
     admits, gain, law, bias, error, iterations = _improved(model, admits)
     changed, near = admit_ties(admits, model.rewards, bias, error)

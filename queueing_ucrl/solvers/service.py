@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.solvers.solve import METHODS, solve
 

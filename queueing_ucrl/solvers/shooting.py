@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.model.policy import BoolArray
-from queueing_ucrl.model.queue import AdmissionModel
+from queueing_ucrl.model.admission_model import AdmissionModel
 
 PRECISION = 1e-15  # of rho, relative: the last bits decide where classes are turned away
 
 
 @compiled
-def inverse_gain(arrival_rates, rewards, order, s, target):  # type: ignore[no-untyped-def]
+def inverse_gain(arrival_rates: FloatArray, rewards: FloatArray, order: IntArray, s: int, target: float) -> float:
     """The g with sum_i lambda_i(s) (r_i(s) - g)^+ = target; inf if target <= 0 (every large enough g does). O(m)."""
     if target <= 0.0:
         return np.inf
@@ -36,8 +36,16 @@ def inverse_gain(arrival_rates, rewards, order, s, target):  # type: ignore[no-u
 
 
 @compiled
-def _meet(rho, arrival_rates, rewards, service_rates, order, bias):  # type: ignore[no-untyped-def]
+def _meet(
+    rho: float,
+    arrival_rates: FloatArray,
+    rewards: FloatArray,
+    service_rates: FloatArray,
+    order: IntArray,
+    bias: FloatArray,
+) -> float:
     """Fill `bias` upward to the meeting state and downward to it; the difference there. O(mS)."""
+    states: int
     states, classes = arrival_rates.shape
     last = -1  # the last state filled upward
     g = 0.0
@@ -69,7 +77,9 @@ def _meet(rho, arrival_rates, rewards, service_rates, order, bias):  # type: ign
 
 
 @compiled
-def _shoot(arrival_rates, rewards, service_rates, order, bias):  # type: ignore[no-untyped-def]
+def _shoot(
+    arrival_rates: FloatArray, rewards: FloatArray, service_rates: FloatArray, order: IntArray, bias: FloatArray
+) -> None:
     """Fill `bias` with (nearly) g*, by bisection on rho."""
     states, classes = arrival_rates.shape
     low = 0.0

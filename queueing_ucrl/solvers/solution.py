@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.checks import ReadOnlyArrays
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.waits import FloatArray
 
 
 @dataclass(frozen=True)

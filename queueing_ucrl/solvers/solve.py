@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import overload
 
 import numpy as np
 
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.birth_death import as_model, evaluate
+from queueing_ucrl.model.checks import read_only
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel, Queue
+from queueing_ucrl.model.servers import Shifts
+from queueing_ucrl.model.system import Queue, System
+from queueing_ucrl.solvers.environment_chain import EnvironmentSolution, not_by_environment, solve_environment
+from queueing_ucrl.solvers.multi_count import CountSolution, not_by_counts, solve_counts
 from queueing_ucrl.solvers.policy_iteration import policy_iteration
 from queueing_ucrl.solvers.solution import Solution
 
@@ -22,32 +28,72 @@ METHODS = {
 }
 
 
+@overload
 def solve(
     queue: Queue | AdmissionModel,
+    method: str = ...,
+    *,
+    start: Policy | None = ...,
+    epsilon: float = ...,
+    uniformization: float | None = ...,
+) -> Solution: ...
+
+
+@overload
+def solve(
+    queue: System | AdmissionModel,
+    method: str = ...,
+    *,
+    start: Policy | None = ...,
+    epsilon: float = ...,
+    uniformization: float | None = ...,
+) -> Solution | CountSolution | EnvironmentSolution: ...
+
+
+def solve(
+    queue: System | AdmissionModel,
     method: str = "pi-b",
     *,
     start: Policy | None = None,
     epsilon: float = 1e-9,
     uniformization: float | None = None,
-) -> Solution:
+) -> Solution | CountSolution | EnvironmentSolution:
     """The best policy of a queue whose rates are known, with its gain and relative bias.
 
     method: one of METHODS. start: a policy to begin from (pi, pi-b, vi, vi-ae; the answer is the same, found sooner).
     epsilon: for "vi", how far the gain may be from the best, in reward per unit of time. uniformization: for "vi" and
     "vi-ae", the rate U of the uniformized chain (default: the largest arrival plus the largest service rate).
+
+    Of a system whose classes differ in service while nobody waits (as many servers as places, or processor sharing) the
+    best policy by the counts of each class, and in an observed environment that which sees it, both by policy
+    iteration whatever the method; what has no optimum that is known is refused with the reason.
     """
+    if isinstance(queue, System) and queue.not_markov:
+        return _beyond(queue)
     began = perf_counter()
-    model = queue.model if isinstance(queue, Queue) else queue
+    model = as_model(queue)
     if start is not None and start.admits.shape != model.rewards.shape:
         raise ValueError(f"start is a policy for {start.admits.shape}, the model is {model.rewards.shape}")
     if method in ("pi-b", "pi"):
         policy, gain, law, bias, iterations = policy_iteration(model, start, ties=method == "pi-b")
-        return Solution(policy, gain, bias, law, method, iterations, perf_counter() - began)
-    policy, iterations = _other(as_model(queue), method, start, epsilon, uniformization)
+        return Solution(policy, gain, read_only(bias), read_only(law), method, iterations, perf_counter() - began)
+    policy, iterations = _other(model, method, start, epsilon, uniformization)
     value = evaluate(model, policy)
     return Solution(
         policy, value.gain, value.relative_bias, value.stationary, method, iterations, perf_counter() - began
     )
+
+
+def _beyond(system: System) -> CountSolution | EnvironmentSolution:
+    """The optimum of a system that is not M/M/c/S."""
+    if not not_by_counts(system):
+        return solve_counts(system)
+    if not not_by_environment(system):
+        return solve_environment(system)
+    if isinstance(system.servers, Shifts):
+        raise ValueError(f"{system.not_markov}: solve_periodic finds the best policy in time of shifts that repeat")
+    reason = system.not_markov if system.environment is None else not_by_environment(system)
+    raise ValueError(f"no exact optimum is known: {reason}; `optimise` finds the best table by simulation")
 
 
 def warm_up(method: str) -> None:

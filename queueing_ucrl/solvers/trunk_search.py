@@ -1,25 +1,27 @@
 """The best trunk reservation policy by trying all control levels: a check, and for teaching.
 
 Class i is admitted iff s < M_i. With rates that do not depend on the state such a policy is optimal among all
-(Feinberg and Yang, 2011). There are (S + 1)^m of them, so this is for small queues. Levels that the gain
-cannot tell apart, by ties or by rounding, are settled as PI-B settles them.
+(Feinberg and Yang, 2011). Not so where jobs give up: there the best of them may earn less than the best of all (a class
+that pays at admission may be let in only behind others, to give up soon). There are (S + 1)^m of them, so this is for
+small queues. Levels that the gain cannot tell apart, by ties or by rounding, are settled as PI-B settles them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.birth_death import stationary_weights
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel
 from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration, with_ties
 
 LARGEST_SEARCH = 2_000_000_000  # policies times the work of one: about 20 seconds
 
 
 @compiled
-def _search(arrival_rates, rewards, service_rates):  # type: ignore[no-untyped-def]
+def _search(arrival_rates: FloatArray, rewards: FloatArray, service_rates: FloatArray) -> tuple[IntArray, float, int]:
     """The levels of the largest gain, that gain, and how many were tried."""
     states, classes = arrival_rates.shape
     levels = np.zeros(classes, dtype=np.int64)

@@ -22,15 +22,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import AdmissionModel
-from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration
 from queueing_ucrl.solvers.shooting import inverse_gain
+
+Marks = npt.NDArray[np.int8]  # of a class in a state: UNSETTLED, ADMIT or REJECT
 
 SWEEP_WORK = 50_000_000  # state updates between two returns to Python, so that Ctrl-C is heard
 MOST_WORK = 1_000_000_000  # updates of a class in a state: about ten seconds
@@ -38,7 +41,15 @@ UNSETTLED, ADMIT, REJECT = 0, 1, 2
 
 
 @compiled
-def _sweep(u, fresh, arrival_rates, rewards, service_rates, settled, uniformization):  # type: ignore[no-untyped-def]
+def _sweep(
+    u: FloatArray,
+    fresh: FloatArray,
+    arrival_rates: FloatArray,
+    rewards: FloatArray,
+    service_rates: FloatArray,
+    settled: Marks,
+    uniformization: float,
+) -> tuple[float, float]:
     """One sweep from u to fresh, minus fresh(0) so that values stay small; (min, max) of the change. O(mS)."""
     states, classes = arrival_rates.shape
     lowest = np.inf
@@ -63,7 +74,16 @@ def _sweep(u, fresh, arrival_rates, rewards, service_rates, settled, uniformizat
 
 
 @compiled
-def _sweeps(u, arrival_rates, rewards, service_rates, settled, uniformization, target, limit):  # type: ignore[no-untyped-def]
+def _sweeps(
+    u: FloatArray,
+    arrival_rates: FloatArray,
+    rewards: FloatArray,
+    service_rates: FloatArray,
+    settled: Marks,
+    uniformization: float,
+    target: float,
+    limit: int,
+) -> tuple[int, float, float, float]:
     """Sweep until the span is below `target` or `limit` sweeps are done; (sweeps, min, max, largest |u|)."""
     fresh = np.empty_like(u)
     done = 0
@@ -77,8 +97,18 @@ def _sweeps(u, arrival_rates, rewards, service_rates, settled, uniformization, t
 
 
 @compiled
-def _bounds_on_bias(low, high, arrival_rates, rewards, service_rates, order, lower, upper):  # type: ignore[no-untyped-def]
+def _bounds_on_bias(
+    low: float,
+    high: float,
+    arrival_rates: FloatArray,
+    rewards: FloatArray,
+    service_rates: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> None:
     """Bounds on g*(s) from low <= rho* <= high, upward and downward, the tighter of the two. O(mS)."""
+    states: int
     states, classes = arrival_rates.shape
     below = 0.0  # the upward solution at `high`: a lower bound
     above = 0.0  # at `low`: an upper bound
@@ -108,7 +138,7 @@ def _bounds_on_bias(low, high, arrival_rates, rewards, service_rates, order, low
 
 
 @compiled
-def _settle(rewards, lower, upper, settled):  # type: ignore[no-untyped-def]
+def _settle(rewards: FloatArray, lower: FloatArray, upper: FloatArray, settled: Marks) -> int:
     """Settle the classes whose reward lies outside the bounds, and ties within TIE (admitted). How many are left."""
     states, classes = rewards.shape
     left = 0
@@ -175,14 +205,13 @@ def value_iteration(
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a positive number, got {epsilon}")
     rate = _uniformization(model, uniformization)
+    problem = (model.arrival_rates, model.rewards, model.service_rates)
     values = _first_values(model, start)
     settled = np.zeros(model.rewards.shape, dtype=np.int8)
     limit = max(1, SWEEP_WORK // model.rewards.size)
     sweeps = 0
     while True:
-        done, lowest, highest, largest = _sweeps(
-            values, model.arrival_rates, model.rewards, model.service_rates, settled, rate, epsilon / rate, limit
-        )
+        done, lowest, highest, largest = _sweeps(values, *problem, settled, rate, epsilon / rate, limit)
         sweeps += done
         if highest - lowest < epsilon / rate:
             return _greedy(model, values), sweeps
@@ -195,6 +224,7 @@ def value_iteration_with_elimination(
 ) -> tuple[Policy, int]:
     """A best policy, proved as far as double precision goes, ties admitted, and the sweeps it took."""
     rate = _uniformization(model, uniformization)
+    problem = (model.arrival_rates, model.rewards, model.service_rates)
     values = _first_values(model, start)
     settled = np.zeros(model.rewards.shape, dtype=np.int8)
     order = np.argsort(-model.rewards, axis=1, kind="stable")
@@ -202,16 +232,11 @@ def value_iteration_with_elimination(
     limit = max(1, SWEEP_WORK // model.rewards.size)
     sweeps, batch = 0, 4
     while True:
-        done, lowest, highest, largest = _sweeps(
-            values, model.arrival_rates, model.rewards, model.service_rates, settled, rate, 0.0, min(batch, limit)
-        )
+        done, lowest, highest, largest = _sweeps(values, *problem, settled, rate, 0.0, min(batch, limit))
         sweeps += done
         batch = max(4, sweeps // 4)
         rounding = 2.0 * np.finfo(float).eps * largest
-        _bounds_on_bias(
-            rate * (lowest - rounding), rate * (highest + rounding), model.arrival_rates, model.rewards,
-            model.service_rates, order, lower, upper,
-        )  # fmt: skip
+        _bounds_on_bias(rate * (lowest - rounding), rate * (highest + rounding), *problem, order, lower, upper)
         left = _settle(model.rewards, lower, upper, settled)
         if left == 0 or highest - lowest <= rounding:
             proved = np.where(settled == UNSETTLED, _greedy(model, values).admits, settled == ADMIT)

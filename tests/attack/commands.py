@@ -16,15 +16,16 @@ import typer
 from queueing_ucrl.cli import app
 
 LONG = "x" * 100_000
-WILD = [
-    "", " ", "0", "-1", "-0", "1", "2", "1.5", "nan", "inf", "-inf", "1e300", "1e-300", "1e400", "0x10", "1_0", "x",
-    "oracle", "pi", "compiled", "9" * 400, LONG, "\x1b[31mred", "a\nb", "\t", "\u202egnp", "客户", "\udcff\udcfe", "é",
-    ",", "a,,b", "oracle,oracle", "oracle,thompson",
-    "--json", "-x", "--", "%s", "{}", "[bold]", "../good.toml", ".", "/",
-    "/dev/null", "/dev/full", "pipe.toml", "nowhere/at/all", "good.toml", "broken.toml", "folder.toml", "a/" * 3000,
-    "~",
-]  # fmt: skip
-FEW = {"--cluster": ["", "x", LONG]}  # whoever asks for a scheduler waits ten seconds for it
+WORDS = """0 -1 -0 1 2 1.5 nan inf -inf 1e300 1e-300 1e400 0x10 1_0 x oracle pi compiled
+    客户 é , a,,b oracle,oracle oracle,thompson --json -x -- %s {} [bold] ../good.toml . /
+    /dev/null /dev/full pipe.toml nowhere/at/all good.toml broken.toml folder.toml ~"""
+ODD = ["9" * 400, LONG, "a/" * 3000, "\x1b[31mred", "a\nb", "\t", "\u202egnp", "\udcff\udcfe"]
+WILD = ["", " ", *WORDS.split(), *ODD]
+FEW = {
+    "--cluster": ["", "x", LONG],  # whoever asks for a scheduler waits ten seconds for it
+    # what it names is written
+    "--to": ["", ".", "good.toml", "pipe.toml", "nowhere/at/all", "/dev/full", "\udcff", LONG],
+}
 GOOD = """title = "good"
 [queue]
 servers = 1
@@ -54,8 +55,13 @@ def furnish(folder: Path) -> None:
 
 
 def commands() -> dict[str, Any]:
-    """The program's commands, by name."""
-    return dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    """The program's commands and their own, by name."""
+    found = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", {})
+        found[name] = inner.get("list", command)  # `scenarios .` is `scenarios list .`
+        found |= {f"{name} {word}": sub for word, sub in inner.items()}
+    return found
 
 
 def options(command: Any) -> dict[str, bool]:
@@ -69,9 +75,9 @@ def options(command: Any) -> dict[str, bool]:
 
 def base(name: str, command: Any, **changes: str) -> list[str]:
     """A legal command line: its arguments, and of the options those that keep it short."""
-    first = {"reproduce": ["diameter"], "scenarios": ["."]}.get(name, ["good.toml"])
+    first = {"reproduce": ["diameter"], "scenarios": ["."], "scenarios list": ["."], "scenarios copy": ["quickstart"]}
     takes = [p for p in command.params if not p.opts[-1].startswith("--")]
-    line = [name, *(first if takes else [])]
+    line = [*name.split(), *(first.get(name, ["good.toml"]) if takes else [])]
     short = {**STUDY, "--horizon": "100"} if name == "reproduce" else STUDY
     given = {key: value for key, value in short.items() if key in options(command)}
     if name == "compare":
@@ -88,13 +94,13 @@ def option_combinations(seed: int, pairs: int) -> Iterator[list[str]]:
     for name, command in everything.items():
         line, known = base(name, command), options(command)
         yield line
-        yield [name]
+        yield name.split()
         yield [*line, "--help"]
         yield [*line, LONG]
         yield [*line, f"--{LONG}"]
         yield [*line, "--\x1b[31m", "\udcff"]
         for value in random.sample(WILD, 12):
-            yield [name, value]
+            yield [*name.split(), value]
         for option, valued in known.items():
             yield [*line, option]
             for value in FEW.get(option, random.sample(WILD, 8)) if valued else ():

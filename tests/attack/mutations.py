@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import pathlib
 import random as randomness
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
@@ -15,8 +16,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from queueing_ucrl import scenario as files
 from queueing_ucrl.learning.registry import OWN
+from queueing_ucrl.scenario import parts, schema
 
 Tree = dict[str, Any]
 Path = tuple[int | str, ...]
@@ -29,23 +30,58 @@ class Raw(str):
 
 # What a key must be given to be legal, where its type alone does not say so.
 EXAMPLES: dict[str, Any] = {
-    "points": [[1.0, 1.0], [2.0, 4.0]], "times": [1.0, 2.0], "factors": [0.5, 1.5, 1.0], "period": 8.0,
-    "amplitude": 0.5, "arrival_rate_bounds": [0.5, 9.0], "first_episode": 10.0, "levels": [3, 2],
-}  # fmt: skip
+    "points": [[1.0, 1.0], [2.0, 4.0]],
+    "times": [1.0, 2.0],
+    "factors": [0.5, 1.5, 1.0],
+    "period": 8.0,
+    "amplitude": 0.5,
+    "arrival_rate_bounds": [0.5, 9.0],
+    "first_episode": 10.0,
+    "levels": [3, 2],
+    "values": [0.5, 2.0],
+    "file": "jobs.csv",
+    "column": "work",
+    "trace": "jobs.csv",
+    "time": "date",
+    "job_class": "kind",
+    "work": "work",
+    "duration": 30.0,
+    "shape": 2.5,
+    "high": 3.0,
+    "law": {"kind": "gamma", "mean": 0.5, "cv": 0.7},
+    "sizes": {"kind": "geometric", "mean": 2.0},
+    "rates": [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]],
+    "arrival_factors": [0.5, 1.5, 1.0],
+    "counts": [2, 1, 2],
+    "initial": {"gold": 1},
+    "precision": 0.5,
+    "measure": "wait",
+    "replications": 2,
+}
+
+JOBS = """date,work,kind,time
+2024-01-01T00:00:00Z,0.5,gold,0.0
+2024-01-01T00:00:07Z,1.5,tin,7.0
+2024-01-01T00:00:09Z,0.25,gold,9.0
+2024-01-01T00:00:25Z,2.0,tin,25.0
+"""
 
 DEEP = 5000
 NUMBERS = """0 1 -1 2 3 1.0 0.0 -0.0 0.5 1.5 -3.5 1e-320 5e-324 1e-300 1e-12 1e16 1e160 1e300 -1e308 10000001
     1.7976931348623157e308 nan -nan inf -inf true false 0x10 0b1 1_000 2024-01-01 2024-01-01T00:00:00Z 12:30:00"""
 TABLES = """[] {} [[]] [{}] [1] [1.0,2.0] [1,2,3] [nan,inf] [-1,-2] [0] ['a'] [true] {a=1} {kind=1} {kind='x'}
     {kind='linear'} ['a',1,{b=2}] 1e999999"""
+LONG_NUMBERS = ["1" + "0" * 30, "-1" + "0" * 30, "1" + "0" * 400, "0x" + "f" * 3000, "1" * 4400]
+DEEP_TABLES = ["[" * 60 + "]" * 60, "[" * DEEP + "]" * DEEP, "{a=" * 60 + "1" + "}" * 60, "{" + "a." * DEEP + "a=1}"]
+LONG_TEXTS = ["[" + "1.5," * 10_000 + "]", "'''\n'''"]
+WORDS = (
+    "x nan 1.0 客户 👩\u200d🚒 \U0010ffff [bold]x[/bold] ../../x /etc/passwd %s%n{} \x1b[31mred \u202etxt.exe \ufeff"
+)
 WILD: list[str] = [
-    *map(Raw, NUMBERS.split()), *map(Raw, TABLES.split()),
-    Raw("1" + "0" * 30), Raw("-1" + "0" * 30), Raw("1" + "0" * 400), Raw("0x" + "f" * 3000), Raw("1" * 4400),
-    Raw("[" * 60 + "]" * 60), Raw("[" * DEEP + "]" * DEEP), Raw("{a=" * 60 + "1" + "}" * 60),
-    Raw("{" + "a." * DEEP + "a=1}"), Raw("[" + "1.5," * 10_000 + "]"), Raw("'''\n'''"),
-    "", " ", "x", "nan", "1.0", "a b", "\n", "\t", "\x00", "\x1b[31mred", "\u202etxt.exe", "\u2028", "\ufeff", "é" * 30,
-    "客户", "👩\u200d🚒", "\U0010ffff", "[bold]x[/bold]", "../../x", "/etc/passwd", "%s%n{}", "x" * 50_000, "a" * 41,
-]  # fmt: skip
+    *map(Raw, [*NUMBERS.split(), *TABLES.split(), *LONG_NUMBERS, *DEEP_TABLES, *LONG_TEXTS]),
+    *WORDS.split(" "),
+    *["", " ", "a b", "\n", "\t", "\x00", "\u2028", "é" * 30, "x" * 50_000, "a" * 41],
+]
 
 _TYPICAL: dict[type, Any] = {float: 1.0, int: 2, str: "x", bool: True}
 
@@ -97,19 +133,69 @@ def legal_tree(**sections: Any) -> Tree:
     return {**tree, **sections}
 
 
+def furnish(folder: pathlib.Path) -> None:
+    """The file that the scenarios speak of."""
+    (folder / "jobs.csv").write_text(JOBS)
+
+
+def with_class(**keys: Any) -> Tree:
+    """The first class with these keys; None takes one away."""
+    tree = legal_tree()
+    tree["class"][0] = {key: value for key, value in {**tree["class"][0], **keys}.items() if value is not None}
+    return tree
+
+
+def with_queue(**keys: Any) -> Tree:
+    """The table [queue] with these keys; None takes one away."""
+    tree = legal_tree()
+    tree["queue"] = {key: value for key, value in {**tree["queue"], **keys}.items() if value is not None}
+    return tree
+
+
+def laws() -> list[Tree]:
+    """Every law, an empirical one from a list and from a file."""
+    found = []
+    for kind, model in parts.KINDS["service"].items():
+        table = legal_table(model)
+        if kind == "empirical":
+            found.append({key: value for key, value in table.items() if key != "values"})
+            table = {"kind": kind, "values": table["values"]}
+        found.append(table)
+    return found
+
+
+def world_trees() -> list[Tree]:
+    """Legal scenarios beyond patient jobs and servers that are always there."""
+    some = {"kind": "erlang", "mean": 2.0, "stages": 2}
+    trace = legal_table(parts.TraceTable)
+    trees = [with_class(service=table) for table in laws()]
+    trees += [with_class(patience=some, abandonment_cost=0.5, reward_at="start")]
+    trees += [with_class(day_factor={"cv": 0.3, "period": 8.0})]
+    for kind, model in parts.KINDS["arrivals"].items():
+        table = trace if kind == "trace" else legal_table(model)
+        trees.append(with_class(arrival_rate=None, arrivals=table))
+    trees += [with_class(arrival_rate=None, arrivals={"kind": "batches", "rate": 1.0, "sizes": s}) for s in (2, [1, 3])]
+    trees.append(with_queue(service_rate=None, service=some))
+    trees.append(with_queue(patience={"kind": "exponential", "rate": 0.5}, initial={"gold": 1}, discipline="fifo"))
+    trees.append(with_queue(servers=legal_table(schema.ShiftsTable)))
+    trees.append(legal_tree(breakdowns={"uptime": some, "downtime": some, "interrupted": "restart"}))
+    trees.append(legal_tree(environment=legal_table(schema.EnvironmentTable, servers=[1, 2, 2])))
+    trees.append(legal_tree(setup={"time": some, "after": 1.0}))
+    bare = [{"name": name, "reward": 1.0} for name in ("gold", "tin")]
+    trees.append({**with_queue(service_rate=None), "class": bare, "arrivals": trace})
+    return trees
+
+
 def legal_trees() -> list[Tree]:
     """Legal scenarios that hold every key of every section, every kind of cost and pattern, and every controller."""
-    trees = [legal_tree(run=legal_table(files._Run, horizon=20.0, solver_latency=0.0, grid_points=20))]
-    for place, kinds in files._KINDS.items():
-        for model in kinds.values():
-            tree = legal_tree()
-            tree["class"][0][place] = legal_table(model)
-            trees.append(tree)
+    trees = [legal_tree(run=legal_table(schema.Run, horizon=20.0, solver_latency=0.0, grid_points=20))]
+    trees += [with_class(**{p: legal_table(m)}) for p in ("holding_cost", "pattern") for m in parts.KINDS[p].values()]
+    trees += world_trees()
     trees += [legal_tree(controller=[table]) for table in controller_tables()]
     trees.append(legal_tree(controller=[{"name": "oracle"}, {"name": "thompson", "memory": 4.0}, {"name": "thompson"}]))
     trees.append(legal_tree(controller={"name": "admit-all"}))
     trees.append(legal_tree(controller={"name": "admit-all", "label": "everybody"}))
-    trees.append(legal_tree(units=legal_table(files._Units)))
+    trees.append(legal_tree(units=legal_table(schema.UnitNames)))
     trees.append(legal_tree(sweep={"queue.service_rate": [0.5, 1.0], "class.gold.reward": [1.0, 2.0, 3.0]}))
     return trees
 
@@ -218,8 +304,9 @@ def deleted_doubled_renamed(trees: list[Tree]) -> Iterator[Case]:
         yield f"without {words(path)}", partial(_deleted, tree, path)
         if isinstance(path[-1], str):
             name = path[-1]
-            for key in (name + "x", name.upper(), f"{name}.{name}", f'"{name}"', '"\\u001b[31m"', "''", "客", '"客"',
-                        '"' + "k" * 5000 + '"', "a" + ".a" * DEEP):  # fmt: skip
+            like = [name + "x", name.upper(), f"{name}.{name}", f'"{name}"']
+            unlike = ['"\\u001b[31m"', "''", "客", '"客"', '"' + "k" * 5000 + '"', "a" + ".a" * DEEP]
+            for key in like + unlike:
                 yield f"{words(path)} called {key[:30]}", partial(_renamed, tree, path, key)
     for tree in trees:
         lines = toml_lines(tree)
@@ -232,12 +319,15 @@ def _joined(lines: list[str]) -> bytes:
     return "\n".join(lines).encode()
 
 
+NO_PLACES = r""". .. x title queue queue. queue.servers.x class class.gold class.x.reward class.0.reward run sweep.x
+    controller \u001b"""
+
+
 def swept(trees: list[Tree]) -> Iterator[Case]:
     """Every place as a sweep's key, with lists of wild values; and keys that are no places."""
-    lists = [
-        [], [0], [1], [1.0, 2.0], [0.5, -1], [1e-300] * 3, ["x"], ["admit-all", "oracle"], [[1.0, 2.0]], [{}], 3,
-        "x", True, Raw("[nan]"), Raw("[inf, 1e300]"), Raw("[1, 2024-01-01]"), Raw(literal(list(range(1, 12_000)))),
-    ]  # fmt: skip
+    numbers: list[Any] = [[], [0], [1], [1.0, 2.0], [0.5, -1], [1e-300] * 3, Raw(literal(list(range(1, 12_000))))]
+    odd: list[Any] = [["x"], ["admit-all", "oracle"], [[1.0, 2.0]], [{}], 3, "x", True]
+    lists = numbers + odd + [Raw(text) for text in ("[nan]", "[inf, 1e300]", "[1, 2024-01-01]")]
     names = {0: "gold", 1: "tin"}
     for tree, path in distinct_places(trees):
         key = ".".join(names.get(p, str(p)) if isinstance(p, int) else p for p in path)
@@ -246,9 +336,7 @@ def swept(trees: list[Tree]) -> Iterator[Case]:
         for values in lists:
             yield f"sweep {key} {literal(values)[:30]}", partial(toml, {**tree, "sweep": {f'"{key}"': values}})
     base = legal_tree()
-    for key in ("", ".", "..", "x", "title", "queue", "queue.", "queue.servers.x", "class", "class.gold",
-                "class.x.reward", "class.0.reward", "run", "sweep.x", "controller", "\\u001b", "a" + ".a" * 30,
-                "a" + ".a" * DEEP):  # fmt: skip
+    for key in ("", *NO_PLACES.split(), "a" + ".a" * 30, "a" + ".a" * DEEP):
         for values in lists:
             yield f"sweep {key[:30]}", partial(toml, {**base, "sweep": {f'"{key}"': values}})
             if key:
@@ -257,13 +345,20 @@ def swept(trees: list[Tree]) -> Iterator[Case]:
     yield "sweep of many points", partial(toml, {**base, "sweep": many})
 
 
-NUMBERS_OF_A_QUEUE = ("service_rate", "arrival_rate", "reward", "rate", "coefficient", "exponent", "ceiling", "penalty",
-                      "due", "points", "times", "factors", "period", "phase")  # fmt: skip
+NAMES = """service_rate arrival_rate reward rate coefficient exponent ceiling penalty due points times factors period
+    phase"""
+NUMBERS_OF_A_QUEUE = frozenset(NAMES.split())
 
 
 def far_fetched(trees: list[Tree], random: randomness.Random, count: int) -> Iterator[Case]:
     """Numbers of a queue far from all that is usual, most of them legal; the horizon such that few jobs come."""
-    kinds = [tree for tree in trees if tree["controller"] == [{"name": "oracle"}]]
+    kinds = [
+        tree
+        for tree in trees
+        if tree["controller"] == [{"name": "oracle"}]
+        and "service_rate" in tree["queue"]
+        and all("arrival_rate" in c for c in tree["class"])
+    ]
     for _ in range(count):
         tree = copy.deepcopy(random.choice(kinds))
         tree["controller"] = [copy.deepcopy(random.choice(controller_tables()))]
@@ -292,10 +387,10 @@ def _at(tree: Any, path: Path) -> Any:
 def garbled(trees: list[Tree], random: randomness.Random, count: int) -> Iterator[tuple[str, bytes]]:
     """Cut, flipped, shuffled, spliced, in other encodings."""
     texts = [toml(tree) for tree in trees]
-    marks = [
-        b"\xef\xbb\xbf", b"\xff\xfe", b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b'"', b"'", b'"""', b"'''", b"[",
-        b"]", b"{", b"}", b"=", b".", b"\\", b"#", b"\r", b"\x1b[2J", b"\xe2\x80\xae", b"\n[[class]]\n", b"\n[queue]\n",
-    ]  # fmt: skip
+    encodings = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xe2\x80\xae"]
+    controls = [b"\x00", b"\r", b"\x1b[2J"]
+    syntax = [*b""" " ' [ ] { } = . \\ # """.split(), b'"""', b"'''", b"\n[[class]]\n", b"\n[queue]\n"]
+    marks = encodings + controls + syntax
     for n in range(count):
         text = random.choice(texts)
         at, kind = random.randrange(len(text)), n % 8

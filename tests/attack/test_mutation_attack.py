@@ -22,6 +22,7 @@ from warm_program import Ending, WarmProgram
 
 import queueing_ucrl as qu
 from queueing_ucrl.experiments.campaign import identity
+from queueing_ucrl.messages import printable
 
 SEED = 20240
 SECONDS = 10.0  # of CPU
@@ -41,6 +42,7 @@ def program():
 
 def test_what_the_mutations_start_from_is_legal(tmp_path):
     path = tmp_path / "x.toml"
+    mutations.furnish(tmp_path)
     for tree in mutations.legal_trees():
         path.write_bytes(mutations.toml(tree))
         scenario = qu.load_scenario(path)
@@ -52,11 +54,12 @@ def test_every_key_of_a_scenario_is_attacked():
     from dataclasses import fields
 
     from queueing_ucrl.learning.registry import OWN
-    from queueing_ucrl.scenario import _SECTIONS
+    from queueing_ucrl.scenario.parts import KINDS
+    from queueing_ucrl.scenario.schema import SECTIONS
 
     trees = mutations.legal_trees()
     keys = {part for tree in trees for path in mutations.places(tree) for part in path}
-    for model in _SECTIONS.values():
+    for model in [*SECTIONS.values(), *(part for kinds in KINDS.values() for part in kinds.values())]:
         assert {field.alias or name for name, field in model.model_fields.items()} <= keys
     attacked = {what.split(" ")[0] for what, _ in mutations.mutated_files(SEED)}
     for kind in OWN.values():
@@ -76,7 +79,7 @@ def fault_of_loading(path: Path) -> str | None:
         message = str(error)
         if not message or len(message) > LONGEST_MESSAGE:
             return f"a message of {len(message)} characters"
-        if not all(line.isprintable() and line for line in message.split("\n")):
+        if printable(message) != message or not all(message.split("\n")):  # joiners print: words are spelled with them
             return f"a message that does not print: {message[:200]!a}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
@@ -85,6 +88,7 @@ def fault_of_loading(path: Path) -> str | None:
 
 
 def load_all(cases: list[mutations.Case], path: Path) -> None:
+    mutations.furnish(path.parent)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     faults = []
     for what, make in cases:
@@ -125,7 +129,7 @@ def fault_of_ending(ending: Ending, written: list[str]) -> str | None:
         return message[-500:]
     if ending.code != 0 and (not message.strip() or len(message) > LONGEST_MESSAGE):
         return f"a message of {len(message)} characters"
-    if not all(line.isprintable() for line in message.split("\n")):
+    if printable(message) != message:
         return f"a message that does not print: {message[:300]!a}"
     if ending.code == 2 and written:
         return f"wrote {written} and ended with 2: {message[-300:]}"
@@ -146,6 +150,7 @@ def command_for(n: int, path: Path) -> list[str]:
 
 
 def attack_with_files(program: WarmProgram, cases: list[mutations.Case], folder: Path) -> None:
+    mutations.furnish(folder)
     faults = []
     for n, (what, make) in enumerate(cases):
         path = folder / f"{n}.toml"
@@ -214,6 +219,7 @@ def test_a_folder_of_pipes_and_ruins_is_listed_at_once(program, tmp_path):
 @pytest.mark.parametrize("part", range(2))
 def test_queues_far_from_all_that_is_usual_end_well(program, tmp_path, part):
     cases = list(mutations.far_fetched(mutations.legal_trees(), randomness.Random(SEED), 200))
+    mutations.furnish(tmp_path)
     faults = []
     for n, (what, make) in enumerate(cases[part::2]):
         path = tmp_path / f"{n}.toml"

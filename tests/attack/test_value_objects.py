@@ -17,26 +17,24 @@ from hypothesis import strategies as st
 
 import queueing_ucrl as qu
 from queueing_ucrl.messages import is_one_line, printable, shortened, shown
-from queueing_ucrl.model.queue import FASTEST, LONGEST_RUN, SLOWEST
+from queueing_ucrl.model.system import FASTEST, LONGEST_RUN, SLOWEST
 
 CLASS = qu.JobClass("a", 1.0, 2.0, qu.Linear(0.5))
 QUEUE = qu.Queue(2, 6, 1.0, [CLASS, qu.JobClass("b", 0.5, 1.0, qu.Deadline(3.0, 0.5))])
-OBJECTS = [
-    CLASS, QUEUE, qu.Linear(0.5), qu.Power(1.0, 2.0), qu.Saturating(3.0, 0.5), qu.Deadline(3.0, 0.5),
-    qu.Steps([1.0], [0.5, 1.5], 2.0), qu.Sinusoid(0.5, 24.0, 0.0),
-]  # fmt: skip
+COSTS = [qu.Linear(0.5), qu.Power(1.0, 2.0), qu.Saturating(3.0, 0.5), qu.Deadline(3.0, 0.5)]
+OBJECTS = [CLASS, QUEUE, *COSTS, qu.Steps([1.0], [0.5, 1.5], 2.0), qu.Sinusoid(0.5, 24.0, 0.0)]
 NUMBERS = [
     pytest.param(thing, field.name, id=f"{type(thing).__name__}.{field.name}")
     for thing in OBJECTS
     for field in fields(thing)
     if get_type_hints(type(thing))[field.name] in (int, float)
 ]
-NO_NUMBERS = [
-    None, True, False, np.True_, "1", b"1", 1j, [1.0], (1.0,), {"a": 1}, object(), Decimal(1), Decimal("nan"),
-    np.array(1.0), np.array([1.0]), np.datetime64("2024-01-01"), "x" * 10**6, lambda: 1.0, float,
-]  # fmt: skip
-NOT_FINITE = [math.nan, -math.inf, np.float64("nan"), np.float32("nan"), np.float64("-inf"), 10**400, -(10**400),
-              Fraction(10**400), np.longdouble("nan")]  # fmt: skip
+ARRAYS = [np.array(1.0), np.array([1.0]), np.datetime64("2024-01-01")]
+TEXTS = ["1", b"1", "x" * 10**6]
+NO_NUMBERS = [None, True, False, np.True_, 1j, Decimal(1), Decimal("nan"), *ARRAYS, *TEXTS]
+NO_NUMBERS += [[1.0], (1.0,), {"a": 1}, object(), lambda: 1.0, float]
+NANS = [math.nan, np.float64("nan"), np.float32("nan"), np.longdouble("nan")]
+NOT_FINITE = [*NANS, -math.inf, np.float64("-inf"), 10**400, -(10**400), Fraction(10**400)]
 
 
 def told(error: BaseException) -> str:
@@ -108,22 +106,22 @@ def test_control_levels_are_whole_numbers_within_the_queue(level):
     told(error.value)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [None, 3, "ab", [["yes"]], [[None]], [[0.5]], [[2]], [[math.nan]], [[1j]], [[True], [True, False]], [[[True]]], [],
-     [[]], {}, iter([[True]]), np.array([["1"]]), np.array([[np.datetime64("2024-01-01")]])],
-)  # fmt: skip
+NO_TRUTH_VALUES = [*([[one]] for one in ("yes", None, 0.5, 2, math.nan, 1j)), np.array([["1"]]), np.array([ARRAYS[2:]])]
+NO_TABLES = [None, 3, "ab", [[True], [True, False]], [[[True]]], [], [[]], {}, iter([[True]])]
+
+
+@pytest.mark.parametrize("table", NO_TRUTH_VALUES + NO_TABLES)
 def test_a_policy_is_a_table_of_true_and_false(table):
     with pytest.raises((TypeError, ValueError), match="admits must") as error:
         qu.Policy(table)
     told(error.value)
 
 
+NO_ENTRIES = ["1", None, True, 1j, math.inf, math.nan, 10**400]
+
+
 @pytest.mark.parametrize("name", ["arrival_rates", "rewards", "service_rates"])
-@pytest.mark.parametrize(
-    "table", [None, "ab", [["1"]], [[None]], [[True]], [[1j]], [[1.0], [1.0, 2.0]], [[math.inf]], [[math.nan]], [],
-              [Decimal(1)], [[10**400]]],
-)  # fmt: skip
+@pytest.mark.parametrize("table", [None, "ab", [], [Decimal(1)], [[1.0], [1.0, 2.0]], *([[one]] for one in NO_ENTRIES)])
 def test_a_model_s_tables_are_finite_numbers(name, table):
     good = {"arrival_rates": [[1.0]], "rewards": [[1.0]], "service_rates": [0.0, 1.0]}
     with pytest.raises((TypeError, ValueError), match=name) as error:
@@ -133,8 +131,9 @@ def test_a_model_s_tables_are_finite_numbers(name, table):
 
 # Texts
 
-STEERING = ["\x00", "\x07", "\x1b[31m", "\n", "\r", "\t", "\x7f", "\x85", "\x9b", "\u2028", "\u2029", "\u202e",
-            "\u2066", "\u200e", "\ufeff", "\ud800", "\udcff", "\ue000", "\U000e0001", "\ufffe"]  # fmt: skip
+CONTROLS = "\x00 \x07 \x1b[31m \n \r \t \x7f \x85 \x9b"
+BEYOND_ASCII = "\u2028 \u2029 \u202e \u2066 \u200e \ufeff \ud800 \udcff \ue000 \U000e0001 \ufffe"
+STEERING = [*CONTROLS.split(" "), *BEYOND_ASCII.split(" ")]
 
 
 @pytest.mark.parametrize("steering", STEERING, ids=[ascii(c) for c in STEERING])
@@ -175,10 +174,14 @@ def test_what_is_shown_is_short_and_prints(text):
 @pytest.mark.parametrize(
     ("rate", "pattern"),
     [
-        (1e200, qu.Steps([1.0], [1e200, 1.0])), (1e-200, qu.Steps([1.0], [1e-200, 0.0])), (5e-324, qu.Steady()),
-        (1e308, qu.Sinusoid(1.0, 24.0)), (1e160, qu.Steps([1.0], [1e-100, 0.0])), (1e149, qu.Steps([1.0], [1.0, 1e5])),
+        (1e200, qu.Steps([1.0], [1e200, 1.0])),
+        (1e-200, qu.Steps([1.0], [1e-200, 0.0])),
+        (5e-324, qu.Steady()),
+        (1e308, qu.Sinusoid(1.0, 24.0)),
+        (1e160, qu.Steps([1.0], [1e-100, 0.0])),
+        (1e149, qu.Steps([1.0], [1.0, 1e5])),
     ],
-)  # fmt: skip
+)
 def test_a_rate_that_is_infinite_or_nothing_is_refused_when_the_class_is_made(rate, pattern):
     with pytest.raises(ValueError, match=r"class 'a': arrival_rate.* must lie between 1e-150 and 1e\+150") as error:
         qu.JobClass("a", rate, 1.0, pattern=pattern)
@@ -226,11 +229,10 @@ def test_a_long_horizon_of_a_slow_queue_is_no_mistake():
 
 def handed_out() -> list[object]:
     solution = qu.solve(QUEUE)
-    return [
-        QUEUE, QUEUE.model, QUEUE.waits, solution, solution.policy, qu.evaluate(QUEUE, solution.policy),
-        qu.evaluate(QUEUE, solution.policy, "dense"), qu.performance(QUEUE, solution.policy), qu.Knowledge.of(QUEUE),
-        qu.solve(QUEUE, "vi"), qu.solve(QUEUE, "lp"),
-    ]  # fmt: skip
+    policy = solution.policy
+    solved = [solution, policy, qu.solve(QUEUE, "vi"), qu.solve(QUEUE, "lp")]
+    valued = [qu.evaluate(QUEUE, policy), qu.evaluate(QUEUE, policy, "dense"), qu.performance(QUEUE, policy)]
+    return [QUEUE, QUEUE.model, QUEUE.waits, qu.Knowledge.of(QUEUE), *solved, *valued]
 
 
 def arrays(thing: object) -> dict[str, np.ndarray]:

@@ -75,9 +75,11 @@ def warm_up() -> None:
     )
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         path = Path(folder) / "warm.toml"
-        path.write_text(scenario)
-        for arguments in (["solve", str(path)], ["run", str(path), "--jobs", "1", "--out", f"{folder}/out"]):
-            app(arguments, standalone_mode=False)
+        world = scenario.replace("capacity = 4", 'capacity = 4\npatience = { kind = "exponential", rate = 1.0 }')
+        for k, text in enumerate((scenario, world)):
+            path.write_text(text)
+            for arguments in (["solve", str(path)], ["run", str(path), "--jobs", "1", "--out", f"{folder}/out{k}"]):
+                app(arguments, standalone_mode=False)
 
 
 def serve_one(request: dict[str, object], answers: int) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
 
-COMMANDS = [info.name or info.callback.__name__ for info in app.registered_commands]
-EPILOGS = {info.name or info.callback.__name__: info.epilog for info in app.registered_commands if info.epilog}
+PROGRAM = typer.main.get_command(app)
+COMMANDS = list(PROGRAM.commands)
+LINES = [[], *([name] for name in COMMANDS), *(["scenarios", name] for name in PROGRAM.commands["scenarios"].commands)]
+EPILOGS = {name: command.epilog for name, command in PROGRAM.commands.items() if command.epilog}
 
 
 def help_of(*command: str) -> list[str]:
@@ -33,9 +36,9 @@ def test_notes_are_printed_line_by_line_as_written(command):
     assert len(written) > 5
 
 
-@pytest.mark.parametrize("command", [None, *COMMANDS])
+@pytest.mark.parametrize("command", LINES, ids=" ".join)
 def test_help_fits_into_80_columns(command):
-    lines = help_of(*([command] if command else []))
+    lines = help_of(*command)
     assert max(map(len, lines)) <= 80
     assert "\b" not in "".join(lines)
 

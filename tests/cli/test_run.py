@@ -233,7 +233,7 @@ def test_the_folder_holds_what_help_says(scenario, tmp_path):
     assert manifest["engines"]["ucrl-ac"]["engine"] == "compiled"
     assert manifest["identity"]["seed"] == 4
     assert manifest["identity"]["version"] == qu.__version__
-    assert manifest["identity"]["points"][0]["queue"]["classes"][0]["holding_cost"] == {"kind": "Linear", "rate": 0.5}
+    assert manifest["identity"]["points"][0]["queue"]["classes"][0]["holding_cost"] == {"kind": "linear", "rate": 0.5}
 
 
 def test_json_is_valid_and_its_keys_are_explained(scenario, tmp_path):
@@ -456,9 +456,11 @@ def test_bounds_that_exclude_the_truth_are_noted(scenario, tmp_path):
 def interrupted(arguments, wait_for: Path) -> subprocess.CompletedProcess:
     """Start the program, send it SIGINT soon after `wait_for` is there, and see how it ends."""
     process = subprocess.Popen(
-        [*PROGRAM, "run", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*PROGRAM, "run", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored where the tests run
-    )  # fmt: skip
+    )
     try:
         while not wait_for.exists():
             assert process.poll() is None, process.communicate()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from generators import paper_queue
-from twin_engines import any_controller, differing, engine_queue, left_behind, new_engine
+from twin_engines import any_controller, differing, engine_queue, left_behind, new_engine, tallies
 
 import queueing_ucrl as qu
-from queueing_ucrl.simulation.event_log import ROW
-from queueing_ucrl.simulation.kernel import Kernel, advance
+from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, REVIEW, ROW, START
+from queueing_ucrl.simulation.kernel import Kernel
+from queueing_ucrl.simulation.patient_loop import advance
 from queueing_ucrl.simulation.world import World
 
 ARRIVALS = 1200  # of a run, on average
@@ -43,9 +44,9 @@ def test_the_runs_hold_reviews_waits_and_every_kind_of_event() -> None:
         unfinished = engine.run()
         rows = np.concatenate(engine.log.blocks)  # type: ignore[union-attr]
         seen |= set(rows["event"].tolist())
-        reviews += len(engine.desk.session.tallies)
+        reviews += len(tallies(engine))
         waiting += sum(job.waiting for job in unfinished)
-    assert seen == set(range(6))
+    assert seen == {ADMIT, REJECT, BLOCK, START, DEPART, REVIEW}
     assert reviews > 100
     assert waiting > 10
 
@@ -55,7 +56,7 @@ def test_the_path_does_not_depend_on_the_log_the_grid_or_the_progress(engine: st
     queue, ucrl = paper_queue(), qu.UcrlAc((1.0, 4.0), 10.0)
     plain = qu.simulate(queue, ucrl, horizon=500.0, seed=3, engine=engine, grid=[500.0])
     told: list[float] = []
-    full = qu.simulate(queue, ucrl, horizon=500.0, seed=3, engine=engine, log=True, progress=told.append)
+    full = qu.simulate(queue, ucrl, horizon=500.0, seed=3, engine=engine, log=True, on_progress=told.append)
     assert plain.summary() == full.summary()
     assert len(told) > 90
 
@@ -75,7 +76,7 @@ def test_auto_picks_the_twin_unless_the_controller_decides_each_arrival() -> Non
         name = "doorman"
         decides_each_arrival = True
 
-        def begin(self, knowledge, chance):  # type: ignore[no-untyped-def]
+        def begin(self, knowledge, rng):  # type: ignore[no-untyped-def]
             class Session:
                 def first(self) -> qu.Plan:
                     return qu.Plan(policy=qu.Policy.admit_all(knowledge.capacity, knowledge.class_count))

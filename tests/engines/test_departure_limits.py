@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_equal_times import Coarse, Scripted, unit_queue
-from twin_engines import differing, engine_queue, left_behind, new_engine
+from test_equal_times import Scripted, coarse_sources, unit_queue
+from twin_engines import as_story, differing, engine_queue, left_behind, new_engine, tallies
 
 import queueing_ucrl as qu
 from queueing_ucrl.simulation.event_log import EVENTS
 from queueing_ucrl.simulation.kernel import Kernel
-from queueing_ucrl.simulation.streams import Streams
 from queueing_ucrl.simulation.world import World
 
 
@@ -25,13 +24,13 @@ class Counting(qu.Controller):
     def __init__(self, most: int, period: float = np.inf) -> None:
         self.most, self.period = most, period
 
-    def begin(self, knowledge: qu.Knowledge, chance: np.random.Generator) -> Any:
-        return CountingSession(knowledge.rewards.shape, chance, self.most, self.period)
+    def begin(self, knowledge: qu.Knowledge, rng: np.random.Generator) -> Any:
+        return CountingSession(knowledge.rewards.shape, rng, self.most, self.period)
 
 
 class CountingSession:
-    def __init__(self, shape: tuple[int, ...], chance: np.random.Generator, most: int, period: float) -> None:
-        self.shape, self.chance, self.most, self.period = shape, chance, most, period
+    def __init__(self, shape: tuple[int, ...], rng: np.random.Generator, most: int, period: float) -> None:
+        self.shape, self.rng, self.most, self.period = shape, rng, most, period
 
     def first(self) -> qu.Plan:
         return self._plan(0.0)
@@ -41,9 +40,9 @@ class CountingSession:
 
     def _plan(self, now: float) -> qu.Plan:
         least = 0 if self.period < np.inf else 1  # 0: no limit
-        limit = int(self.chance.integers(least, self.most + 1))
-        until = now + self.period if limit == 0 or self.chance.random() < 0.5 else np.inf
-        admits = self.chance.random(self.shape) < 0.7
+        limit = int(self.rng.integers(least, self.most + 1))
+        until = now + self.period if limit == 0 or self.rng.random() < 0.5 else np.inf
+        admits = self.rng.random(self.shape) < 0.7
         admits[0, 0] = True  # or nobody would ever leave
         return qu.Plan(until=until, policy=qu.Policy(admits), departure_limit=limit or None)
 
@@ -56,7 +55,7 @@ class AtDepartures(qu.Controller):
     def __init__(self, *plans: tuple[float, int | None]) -> None:
         self.plans = plans
 
-    def begin(self, knowledge: qu.Knowledge, chance: np.random.Generator) -> Any:
+    def begin(self, knowledge: qu.Knowledge, rng: np.random.Generator) -> Any:
         policy, plans = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count), iter(self.plans)
 
         class Session:
@@ -74,7 +73,13 @@ def story(kind: Any, controller: Any, scripts: Any, latency: float = 0.0, **shap
     """(time, event, episode) of a run with the given jobs."""
     queue = unit_queue(shape.get("servers", 1), shape.get("capacity", 4), (1.0,) * len(scripts))
     engine = new_engine(
-        kind, queue, controller, horizon=100.0, streams=Scripted(0, 0, scripts), grid=[50.0], latency=latency
+        kind,
+        queue,
+        controller,
+        horizon=100.0,
+        sources=[Scripted(list(jobs)) for jobs in scripts],
+        grid=[50.0],
+        latency=latency,
     )
     engine.run()
     rows = np.concatenate(engine.log.blocks)  # type: ignore[union-attr]
@@ -84,11 +89,19 @@ def story(kind: Any, controller: Any, scripts: Any, latency: float = 0.0, **shap
 @pytest.mark.parametrize("kind", [World, Kernel])
 def test_the_review_follows_the_departure_and_precedes_an_arrival(kind: Any) -> None:
     jobs = [(1.0, 3.0), (1.0, 5.0), (2.0, 1.0)]  # at 1, 2 and 4; the first leaves at 4
-    assert story(kind, AtDepartures((np.inf, 1)), (jobs,)) == [
-        (1.0, "admit", 1), (1.0, "start", 1), (2.0, "admit", 1),
-        (4.0, "depart", 1), (4.0, "start", 1), (4.0, "review", 2), (4.0, "admit", 2),
-        (9.0, "depart", 2), (9.0, "start", 2), (10.0, "depart", 2),
-    ]  # fmt: skip
+    assert story(kind, AtDepartures((np.inf, 1)), (jobs,)) == as_story("""
+        time  event   episode
+           1  admit         1
+           1  start         1
+           2  admit         1
+           4  depart        1
+           4  start         1
+           4  review        2
+           4  admit         2
+           9  depart        2
+           9  start         2
+          10  depart        2
+    """)
 
 
 @pytest.mark.parametrize("kind", [World, Kernel])
@@ -131,12 +144,11 @@ def test_engines_agree_on_random_queues(number: int) -> None:
     unit = 20 / queue.total_arrival_rate
     most, period, latency = CASES[number % len(CASES)]
     grid = np.sort(random.uniform(0.0, 30 * unit, 5))
+    controller = Counting(most, period * unit)
+    settings: dict[str, Any] = {"horizon": 30 * unit, "seed": number, "latency": latency * unit, "grid": grid}
     results = []
     for kind in (World, Kernel):
-        engine = new_engine(
-            kind, queue, Counting(most, period * unit), horizon=30 * unit, seed=number, latency=latency * unit,
-            grid=grid,
-        )  # fmt: skip
+        engine = new_engine(kind, queue, controller, **settings)
         results.append(left_behind(engine, engine.run()))
     assert differing(*results) == []
 
@@ -144,28 +156,25 @@ def test_engines_agree_on_random_queues(number: int) -> None:
 @pytest.mark.parametrize("number", range(40))
 def test_engines_agree_where_nearly_every_time_is_shared(number: int) -> None:
     random = np.random.default_rng([10, number])
-    queue = unit_queue(
-        int(random.integers(1, 9)), int(random.integers(1, 14)),
-        tuple(float(2.0 ** random.integers(-1, 3)) for _ in range(random.integers(1, 4))),
-    )  # fmt: skip
+    servers, capacity = int(random.integers(1, 9)), int(random.integers(1, 14))
+    rates = tuple(float(2.0 ** random.integers(-1, 3)) for _ in range(random.integers(1, 4)))
+    queue = unit_queue(servers, capacity, rates)
     most, period, latency = CASES[number % len(CASES)]
     controller = Counting(most, period if period == np.inf else 2.0)
+    settings: dict[str, Any] = {"horizon": 300.0, "latency": 0.25 * np.ceil(latency), "grid": [0.25, 7.0, 150.0]}
     results = []
     for kind in (World, Kernel):
-        engine = new_engine(
-            kind, queue, controller, horizon=300.0, latency=0.25 * np.ceil(latency), grid=[0.25, 7.0, 150.0],
-            streams=Coarse(number, 0),
-        )  # fmt: skip
+        engine = new_engine(kind, queue, controller, sources=coarse_sources(queue, number, 300.0)[:-1], **settings)
         results.append(left_behind(engine, engine.run()))
     assert differing(*results) == []
-    assert len(engine.desk.session.tallies) > 10
+    assert len(tallies(engine)) > 10
 
 
 def test_a_run_stopped_and_pickled_anywhere_goes_on_the_same() -> None:
     queue = unit_queue(3, 9, (2.0, 1.0))
-    whole = new_engine(Kernel, queue, Counting(3, 2.0), horizon=200.0, latency=0.25, streams=Streams(4, 0))
+    whole = new_engine(Kernel, queue, Counting(3, 2.0), horizon=200.0, latency=0.25, seed=4)
     expected = left_behind(whole, whole.run())
-    engine = new_engine(Kernel, queue, Counting(3, 2.0), horizon=200.0, latency=0.25, streams=Streams(4, 0))
+    engine = new_engine(Kernel, queue, Counting(3, 2.0), horizon=200.0, latency=0.25, seed=4)
     for stop in np.random.default_rng(2).uniform(0.0, 200.0, 30):
         engine.go_on(float(stop))  # type: ignore[union-attr]
         engine = pickle.loads(pickle.dumps(engine))

@@ -13,7 +13,8 @@ from twin_engines import any_controller, differing, engine_queue, left_behind, n
 
 import queueing_ucrl as qu
 from queueing_ucrl.simulation import kernel as kernel_module
-from queueing_ucrl.simulation.kernel import Kernel, advance
+from queueing_ucrl.simulation.kernel import Kernel
+from queueing_ucrl.simulation.patient_loop import advance
 
 
 def in_pieces(kernel: Kernel, pauses: Any, random: np.random.Generator) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def test_stopping_at_random_times_leaves_no_trace(tens: int, monkeypatch: pytest
         with monkeypatch.context() as small:
             small.setattr(kernel_module, "ROWS", int(random.integers(2, 40)))
             small.setattr(kernel_module, "WAITS", int(random.integers(1, 20)))
-            small.setattr(kernel_module, "STREAM_BLOCK", int(random.integers(1, 60)))
+            small.setattr(kernel_module, "JOBS_AT_A_TIME", int(random.integers(1, 60)))
             kernel = new_engine(Kernel, queue, controller, **settings)
             pauses = np.sort(random.uniform(0.0, horizon, 12))
             assert isinstance(kernel, Kernel)

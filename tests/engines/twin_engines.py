@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 from generators import random_cost
 
 import queueing_ucrl as qu
+from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.model.costs import HoldingCost
-from queueing_ucrl.simulation.desk import ControlDesk
+from queueing_ucrl.simulation.changes import Changes
+from queueing_ucrl.simulation.control_loop import ControlLoop
+from queueing_ucrl.simulation.engine import Engine
 from queueing_ucrl.simulation.event_log import MemoryLog
-from queueing_ucrl.simulation.kernel import Kernel
-from queueing_ucrl.simulation.outcome import Unfinished
-from queueing_ucrl.simulation.records import Counts, Records, Waits
-from queueing_ucrl.simulation.streams import Streams
-from queueing_ucrl.simulation.world import World
-
-Engine = World | Kernel
+from queueing_ucrl.simulation.ledger import Ledger, Unfinished
+from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.sources import Source, job_sources, tick_source
+from queueing_ucrl.solvers.optimum import optimum
 
 
 def log_uniform(random: np.random.Generator, low: float, high: float) -> float:
@@ -66,13 +66,13 @@ class Ticker(qu.Controller):
     def __init__(self, period: float = np.inf) -> None:
         self.period = period
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Any:
-        return TickerSession(knowledge, chance, self.period)
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Any:
+        return TickerSession(knowledge, rng, self.period)
 
 
 class TickerSession:
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, period: float) -> None:
-        self.shape, self.chance, self.period = knowledge.rewards.shape, chance, period
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, period: float) -> None:
+        self.shape, self.rng, self.period = knowledge.rewards.shape, rng, period
         self.seen = np.zeros(knowledge.capacity + 1, dtype=np.int64)
 
     def first(self) -> qu.Plan:
@@ -84,34 +84,19 @@ class TickerSession:
         return self._plan(tally.now)
 
     def _plan(self, now: float) -> qu.Plan:
-        policy = qu.Policy(self.chance.random(self.shape) < 0.6)
+        policy = qu.Policy(self.rng.random(self.shape) < 0.6)
         return qu.Plan(until=now + self.period, policy=policy, visit_limits=np.maximum(1, self.seen))
 
 
-class Watched(qu.Controller):
-    """Another controller, whose session writes down every tally it is handed."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self.name = inner.name  # type: ignore[misc]
-        self.knows_truth = inner.knows_truth  # type: ignore[misc]
-        self.sees_ticks = inner.sees_ticks  # type: ignore[misc]
-
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Any:
-        return WatchedSession(self.inner.begin(knowledge, chance))
-
-
 @dataclass
-class WatchedSession:
-    inner: Any
+class Recorder:
+    """Keeps every tally that a session is handed, as it was then."""
 
-    def first(self) -> qu.Plan:
-        self.tallies: list[qu.Tally] = []
-        return self.inner.first()
+    tallies: list[qu.Tally] = field(default_factory=list)
 
-    def review(self, tally: qu.Tally) -> qu.Plan:
-        self.tallies.append(pickle.loads(pickle.dumps(tally)))
-        return self.inner.review(tally)
+    def __call__(self, tally: qu.Tally | None, plan: qu.Plan) -> None:
+        if tally is not None:
+            self.tallies.append(pickle.loads(pickle.dumps(tally)))
 
 
 def any_controller(number: int, queue: qu.Queue, horizon: float, random: np.random.Generator) -> tuple[Any, float]:
@@ -145,16 +130,32 @@ def new_engine(
     seed: int = 0,
     latency: float = 0.0,
     grid: Any = (),
-    streams: Streams | None = None,
+    sources: list[Source] | None = None,
 ) -> Engine:
     """An engine before its run, as `simulate` makes it, with a log in memory."""
-    best = qu.solve(queue) if not queue.drifts else None
-    records = Records(queue, best, Waits(queue), Counts.none(queue))
-    streams = streams or Streams(seed, 0)
-    desk = ControlDesk(queue, Watched(controller), streams.controller(), records)
-    return kind(
-        queue, desk, streams, records, horizon=horizon, grid=grid, solver_latency=latency, log=MemoryLog(queue, 0)
-    )
+    settings = qu.RunSettings(horizon, seed=seed, solver_latency=latency)
+    randomness = Randomness(seed, 0)
+    times = np.append(np.asarray(grid, dtype=float), horizon)
+    ledger = Ledger(Comparator(queue, *optimum(queue)), times)
+    control = ControlLoop(controller, randomness.controller(), ledger, Recorder())
+    if sources is None:
+        sources = job_sources(queue, randomness, horizon)
+    if controller.sees_ticks and len(sources) == len(queue.classes):
+        sources = [*sources, tick_source(queue, randomness, horizon)]
+    changes = Changes(queue, randomness, horizon)
+    return kind(control, sources, changes, settings, MemoryLog(queue, 0))
+
+
+def as_story(table: str) -> list[tuple[Any, ...]]:
+    """(time, event, whole numbers) of each line of a table; its first line has the names of the columns."""
+    lines = [line.split() for line in table.split("\n") if line.strip()]
+    return [(float(time), event, *map(int, numbers)) for time, event, *numbers in lines[1:]]
+
+
+def tallies(engine: Engine) -> list[qu.Tally]:
+    """What the controller was handed in a run of `new_engine`."""
+    assert isinstance(engine.control.on_review, Recorder)
+    return engine.control.on_review.tallies
 
 
 def plain(item: Any) -> Any:
@@ -176,19 +177,19 @@ def plain(item: Any) -> Any:
 
 def left_behind(engine: Engine, unfinished: list[Unfinished]) -> dict[str, Any]:
     """The event log and all else that a run leaves behind, by name."""
-    records = engine.records
+    ledger = engine.ledger
     blocks = engine.log.blocks  # type: ignore[union-attr]
     return {
         "log": b"".join(block.tobytes() for block in blocks),
-        "snapshots": plain(records.snapshots),
-        "episodes": plain(records.episodes),
-        "segments": plain(records.segments),
-        "busy_time": records.busy_time,
-        "waits": plain([records.waits.cost_sum, records.waits.wait_sum, records.waits.histogram]),
-        "started": plain(records.waits.started),
-        "counts": plain(records.counts),
-        "tallies": plain(engine.desk.session.tallies),
-        "solves": [(r.time, r.method, r.iterations, r.gain) for r in engine.desk.solver.records],
+        "totals": plain(ledger.totals),
+        "episodes": plain(ledger.episodes),
+        "segments": plain(ledger.segments),
+        "busy_time": ledger.busy_time,
+        "waits": plain([ledger.waits.cost_sum, ledger.waits.wait_sum, ledger.waits.histogram]),
+        "started": plain(ledger.waits.started),
+        "counts": plain([ledger.admitted, ledger.rejected, ledger.blocked]),
+        "tallies": plain(tallies(engine)),
+        "solves": [(r.time, r.method, r.iterations, r.gain) for r in engine.control.solver.records],
         "unfinished": plain(unfinished),
     }
 

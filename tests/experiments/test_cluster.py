@@ -90,7 +90,7 @@ def test_a_worker_killed_in_the_middle_changes_no_number(cluster: Cluster) -> No
 
     settings = {"horizon": 500.0, "replications": 6, "engine": "simpy"}  # slow enough for trials to be in flight
     with cluster_executor(cluster.address) as executor:
-        study = small_study(executor=executor, progress=kill_at_the_third, **settings)
+        study = small_study(executor=executor, on_result=kill_at_the_third, **settings)
     assert killed == [-signal.SIGKILL] * 2
     assert numbers(study) == numbers(small_study(jobs=1, **settings))
 
@@ -117,7 +117,7 @@ def test_a_scheduler_that_dies_is_told_and_the_same_command_goes_on(tmp_path: Pa
         )
         own._wait(lambda: list(out.rglob("00*.parquet")) or process.poll() is not None)
         own.processes[0].kill()
-        _, told = process.communicate(timeout=120)
+        told = without_progress(process.communicate(timeout=120)[1])
     finally:
         own.close()
     if process.returncode != 0:  # unless all trials were done by then
@@ -148,7 +148,7 @@ def test_a_cluster_without_workers_says_what_it_waits_for(tmp_path: Path) -> Non
 
 
 def test_a_missing_scheduler_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("queueing_ucrl.experiments.executors.PATIENCE", "1s")
+    monkeypatch.setattr("queueing_ucrl.experiments.executors.CONNECT_TIMEOUT", "1s")
     result = CliRunner().invoke(app, ["run", str(scenario_file(tmp_path)), "--cluster", "tcp://127.0.0.1:9"])
     assert result.exit_code == 2
     assert result.stderr.startswith("--cluster tcp://127.0.0.1:9: no scheduler answers there")

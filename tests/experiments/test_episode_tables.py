@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,10 @@ from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.simulation import episode_log
 from queueing_ucrl.simulation.episode_log import EpisodeWriter, row_groups
 from queueing_ucrl.simulation.event_log import ADMIT, ROW, EventTable
+from queueing_ucrl.simulation.simulate import run_once
 
-CONTROLLERS = [
-    qu.UcrlAc((1.0, 4.0), 10.0), "ucrl-ac-exact", "thompson", "certainty-equivalent", "psrl", "ucrl2", "oracle",
-    "random", "admit-all",
-]  # fmt: skip
+NAMES = "ucrl-ac-exact thompson certainty-equivalent psrl ucrl2 oracle random admit-all"
+CONTROLLERS = [qu.UcrlAc((1.0, 4.0), 10.0), *NAMES.split()]
 
 
 def same(one: Any, other: Any) -> bool:
@@ -107,9 +105,9 @@ def test_frequent_reviews_do_not_fill_the_memory(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(episode_log, "ROWS", 500)
     writer = EpisodeWriter(tmp_path / "episodes.parquet")
     thompson = qu.make_controller("thompson", {"memory": 4.0})
-    run = qu.simulate(paper_queue(), thompson, horizon=5000.0, seed=1, episodes=writer)
+    run = run_once(paper_queue(), thompson, qu.RunSettings(5000.0, seed=1), episodes=writer)
     writer.close()
-    kept = [len(run.records.episodes), len(run.records.segments), len(run.solve_records)]
+    kept = [len(run.ledger.episodes), len(run.ledger.segments), len(run.solve_records)]
     file = pq.ParquetFile(tmp_path / "episodes.parquet")
     assert run.summary()["episodes"] == file.metadata.num_rows > 2000
     assert kept == [0, 1, 0]
@@ -140,8 +138,7 @@ def test_a_class_may_be_called_as_a_column() -> None:
 
 def test_a_log_of_more_classes_than_a_short_integer_counts() -> None:
     classes = [qu.JobClass(f"c{i}", 1.0, 1.0) for i in range(40_000)]
-    names, rewards = tuple(c.name for c in classes), np.ones((1, len(classes)))
-    queue: Any = SimpleNamespace(classes=classes, class_names=names, rewards=rewards)
+    queue = qu.Queue(1, 1, 1.0, classes)
     rows = np.zeros(1, dtype=ROW)
     rows["job_class"], rows["event"] = 39_999, ADMIT
     assert EventTable(queue, 0).columns(rows).column("job_class").to_pylist() == ["c39999"]

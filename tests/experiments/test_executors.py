@@ -56,9 +56,8 @@ def test_a_process_pool_of_ones_own_gives_the_same_numbers(expected: bytes) -> N
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_completion_does_not_matter(seed: int, expected: bytes) -> None:
     seen: list[tuple[str, int]] = []
-    study = small_study(
-        executor=Shuffling(15, seed), progress=lambda result, done, total: seen.append((result.name, done))
-    )
+    executor = Shuffling(15, seed)
+    study = small_study(executor=executor, on_result=lambda result, done, total: seen.append((result.name, done)))
     assert numbers(study) == expected
     assert [done for _, done in seen] == list(range(1, 16))
 
@@ -85,7 +84,7 @@ def test_an_error_in_a_trial_comes_out_as_it_was() -> None:
     class Broken(qu.Controller):
         name = "broken"
 
-        def begin(self, knowledge: qu.Knowledge, chance: Any) -> Any:
+        def begin(self, knowledge: qu.Knowledge, rng: Any) -> Any:
             raise RuntimeError("out of order")
 
     with ThreadPoolExecutor(1) as executor, pytest.raises(RuntimeError, match="out of order"):

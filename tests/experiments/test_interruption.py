@@ -25,7 +25,7 @@ from queueing_ucrl.cli import app
 from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
 from queueing_ucrl.experiments.campaign import identity, study_cells
 from queueing_ucrl.experiments.folder import StudyFolder
-from queueing_ucrl.experiments.trial import Trial, TrialResult
+from queueing_ucrl.experiments.trial import TrialResult
 from queueing_ucrl.scenario import load_scenario
 
 PROGRAM = [sys.executable, "-m", "queueing_ucrl"]
@@ -221,11 +221,10 @@ def test_every_flipped_bit_of_episodes_and_logs_is_found(
     out, scenario = copied(whole, tmp_path / "out"), load_scenario(whole[0])
     (cell,) = study_cells(scenario)
     folder = StudyFolder(out, identity(scenario), {})
-    place = (0, cell.name, 1)
-    log = folder.event_log(*place)
-    trial = Trial(cell.queue, cell.controller, cell.name, 300.0, 1, 1, np.ones(1), log=log)
-    assert folder.load(trial) is not None
-    path = log if kind == "events" else folder.episodes(*place)
+    trial = folder.trial(cell, 1, log=True, shares_disk=True)
+    assert folder.load(trial.place, log=True) is not None
+    path = trial.log if kind == "events" else trial.episodes
+    assert path is not None
     content = path.read_bytes()
     random = np.random.default_rng(7)
     for bit in [0, 8 * len(content) - 1, *random.integers(0, 8 * len(content), 100).tolist()]:
@@ -233,9 +232,9 @@ def test_every_flipped_bit_of_episodes_and_logs_is_found(
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(bytes(changed))
         with pytest.warns(DamageWarning, match=f"{path}: it is not what was written, or missing; the trial is made"):
-            assert folder.load(trial) is None
+            assert folder.load(trial.place, log=True) is None
     path.write_bytes(content)
-    assert folder.load(trial) is not None
+    assert folder.load(trial.place, log=True) is not None
 
 
 def _truncate(path: Path) -> None:
@@ -327,10 +326,9 @@ def test_a_disk_that_fills_up_is_told_and_the_same_command_goes_on(
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     mount = tmp_path / "tiny"
     mount.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(mount)], capture_output=True, check=False
-    ) if shutil.which("mount") and sys.platform == "linux" else None  # fmt: skip
-    if made is None or made.returncode != 0:
+    command = ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(mount)]
+    possible = shutil.which("mount") and sys.platform == "linux"
+    if not possible or subprocess.run(command, capture_output=True, check=False).returncode != 0:
         pytest.skip("a small file system needs root on Linux")
     try:
         yield mount

@@ -27,8 +27,8 @@ class Named(qu.Controller):
     def __init__(self, name: str) -> None:
         self.name = name  # type: ignore[misc]
 
-    def begin(self, knowledge: qu.Knowledge, chance: Any) -> Any:
-        return qu.make_controller("admit-all").begin(knowledge, chance)
+    def begin(self, knowledge: qu.Knowledge, rng: Any) -> Any:
+        return qu.make_controller("admit-all").begin(knowledge, rng)
 
 
 def made(name: str, memory: float | None) -> Any:

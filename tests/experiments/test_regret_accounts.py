@@ -13,8 +13,8 @@ ENGINES = ["compiled", "simpy"]
 
 def all_costs():
     """Every kind of cost, so that sums in another order or by another way would show in the last digit."""
-    costs = [qu.Linear(0.31), qu.Power(0.4, 1.3), qu.Saturating(3.0, 0.7), qu.Deadline(2.0, 0.5),
-             qu.PiecewiseLinear([(0.2, 0.0), (1.0, 2.0), (2.0, 5.0)])]  # fmt: skip
+    bends = qu.PiecewiseLinear([(0.2, 0.0), (1.0, 2.0), (2.0, 5.0)])
+    costs = [qu.Linear(0.31), qu.Power(0.4, 1.3), qu.Saturating(3.0, 0.7), qu.Deadline(2.0, 0.5), bends]
     classes = [qu.JobClass(f"class {i}", 0.3 + 0.1 * i, 9.0 - 1.3 * i, cost) for i, cost in enumerate(costs)]
     return qu.Queue(2, 9, 1.0, classes)
 
@@ -64,10 +64,10 @@ def test_each_account_by_its_definition_from_the_log():
                 if best.policy.admits[s, i] != decision:
                     gap += abs(queue.rewards[s, i] - best.relative_bias[s])
         total["gap"] = gap
-        edges = [*(segment.start for segment in run.records.segments), 300.0]
+        edges = [*(segment.start for segment in run.ledger.segments), 300.0]
         total["pseudo"] = sum(
             (best.gain - qu.evaluate(queue, segment.policy).gain) * (end - start)
-            for segment, start, end in zip(run.records.segments, edges, edges[1:], strict=False)
+            for segment, start, end in zip(run.ledger.segments, edges, edges[1:], strict=False)
         )
         for kind, value in total.items():
             assert run.regret(kind)["regret"].iloc[-1] == pytest.approx(value, rel=1e-10), kind
@@ -95,7 +95,7 @@ def test_times_may_come_in_any_order_and_must_lie_in_the_run():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_classes_and_causes_sum_to_the_total(seed):
-    queue = random_queue(np.random.default_rng(seed))
+    queue = random_queue(np.random.default_rng(seed), patience=0.0)
     rate = queue.total_arrival_rate
     for controller in wrong_decisions(queue, rate):
         run = qu.simulate(queue, controller, horizon=400.0 / rate, seed=seed)

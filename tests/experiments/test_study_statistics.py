@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from generators import paper_queue
 from small_studies import small_study
 
 import queueing_ucrl as qu
@@ -28,9 +29,8 @@ def wide(study: qu.Study, controller: str, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_mean_interval_median_and_quantiles_of_each_account(study: qu.Study, kind: str) -> None:
     frame = study.regret(kind)
-    assert list(frame.columns) == [
-        "controller", "time", "mean", "low", "high", "median", "q05", "q25", "q75", "q95", "replications"
-    ]  # fmt: skip
+    columns = "controller time mean low high median q05 q25 q75 q95 replications"
+    assert list(frame.columns) == columns.split()
     for name, rows in frame.groupby("controller"):
         samples = wide(study, str(name), kind)
         assert samples.shape == (7, 4)  # the horizon is always the last time
@@ -111,10 +111,8 @@ def test_the_tables_are_tidy_and_survive_parquet(study: qu.Study, tmp_path) -> N
 
 
 def test_two_controllers_of_one_kind_get_names_that_differ() -> None:
-    study = qu.replicate(
-        small_study(jobs=1, replications=1).cells[0].queue,
-        [qu.RandomPolicy(0.2), qu.RandomPolicy(0.8)], horizon=50.0, replications=2, jobs=1,
-    )  # fmt: skip
+    queue, controllers = paper_queue(), [qu.RandomPolicy(0.2), qu.RandomPolicy(0.8)]
+    study = qu.replicate(queue, controllers, horizon=50.0, replications=2, jobs=1)
     assert [cell.name for cell in study.cells] == [
         "random (admission_probability=0.2)",
         "random (admission_probability=0.8)",

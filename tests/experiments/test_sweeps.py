@@ -67,7 +67,7 @@ def test_every_key_of_run_may_be_swept_and_is_heeded(tmp_path: Path) -> None:
         assert len(study.results[k]) == values["run.replications"]
         assert study.results[k][0].summary["seed"] == values["run.seed"]
         assert study.results[k][0].summary["engine"] == values["run.engine"]
-        assert cell.solver_latency == values["run.solver_latency"]
+        assert cell.settings.solver_latency == values["run.solver_latency"]
     ends = study.regret("realised").query("time == 80.0")
     assert ends["run.seed"].tolist() == [1, 2]
     assert ends["mean"].nunique() == 2

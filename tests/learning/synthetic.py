@@ -11,7 +11,13 @@ from queueing_ucrl.learning.controller import Knowledge, Plan, Tally
 
 
 def tally(
-    now: float, duration: float, arrivals: Any, departures: int = 0, busy_time: float = 0.0, capacity: int = 1
+    now: float,
+    duration: float,
+    arrivals: Any,
+    departures: int = 0,
+    busy_time: float = 0.0,
+    capacity: int = 1,
+    **more: Any,
 ) -> Tally:
     """What was seen, as far as learners of rates look at it."""
     counts = np.asarray(arrivals, dtype=np.int64)
@@ -25,6 +31,7 @@ def tally(
         time_in_state=np.zeros(capacity + 1),
         departures=departures,
         busy_time=busy_time,
+        **more,
     )
 
 

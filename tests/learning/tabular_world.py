@@ -65,10 +65,9 @@ class TickWorld:
             sums = [np.zeros(X) for _ in range(2)]
             assert plan.policy is not None
             assert plan.visit_limits is not None
-            used, self.state, reviewed = _episode(
-                plan.policy.admits, self.queue.arrival_rates, self.pay, self.queue.service_rates,
-                self.knowledge.tick_rate, plan.visit_limits, numbers, used, self.state, *counts, *sums,
-            )  # fmt: skip
+            queue = (self.queue.arrival_rates, self.pay, self.queue.service_rates, self.knowledge.tick_rate)
+            at = (numbers, used, self.state)
+            used, self.state, reviewed = _episode(plan.policy.admits, *queue, plan.visit_limits, *at, *counts, *sums)
             if not reviewed:
                 break
             tally = TickTally(counts[0], counts[1], counts[2], sums[0], sums[1])
@@ -79,8 +78,5 @@ class TickWorld:
 
 def _tally(queue: qu.Queue, ticks: TickTally, now: float) -> Tally:
     m, S = len(queue.classes), queue.capacity
-    return Tally(
-        now=now, duration=0.0, arrivals=np.zeros(m, dtype=np.int64), gap_sum=0.0, truncated_gap_sum=0.0,
-        admissions=np.zeros((S, m), dtype=np.int64), time_in_state=np.zeros(S + 1), departures=0, busy_time=0.0,
-        ticks=ticks,
-    )  # fmt: skip
+    nobody, nowhere = np.zeros(m, dtype=np.int64), np.zeros((S, m), dtype=np.int64)
+    return Tally(now, 0.0, nobody, 0.0, 0.0, nowhere, np.zeros(S + 1), 0, 0.0, ticks)

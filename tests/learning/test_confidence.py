@@ -92,9 +92,9 @@ def test_what_a_set_contains():
     assert not found.contains(np.array([0.7, 0.7]))
     assert found.contains(np.array([1.25, 0.75]))  # l1 distance 0.25
     assert not found.contains(np.array([1.3, 0.7]))  # 0.3
-    everything = ConfidenceSet.everything(2, (1.0, 4.0))
-    assert everything.contains(np.array([3.99, 0.01]))
-    assert not everything.contains(np.array([4.0, 0.01]))
+    prior = ConfidenceSet.prior(2, (1.0, 4.0))
+    assert prior.contains(np.array([3.99, 0.01]))
+    assert not prior.contains(np.array([4.0, 0.01]))
 
 
 # --- in a run --------------------------------------------------------------------------------------------------------

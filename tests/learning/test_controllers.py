@@ -24,7 +24,7 @@ class Recorder(qu.Controller):
         self.knowledge = None
         self.tallies = []
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         self.knowledge = knowledge
         return self
 
@@ -43,7 +43,7 @@ class Recorder(qu.Controller):
 class DuckController:
     """No base class at all, and no name."""
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         policy = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
 
         class Session:
@@ -126,7 +126,7 @@ class EveryOther(qu.Controller):
     name = "every-other"
     decides_each_arrival = True
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         policy = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
 
         class Session:
@@ -185,7 +185,7 @@ def planner(*plans):
     class Planner(qu.Controller):
         name = "planner"
 
-        def begin(self, knowledge, chance):
+        def begin(self, knowledge, rng):
             answers = iter(plans)
 
             class Session:
@@ -237,8 +237,8 @@ class Levels(qu.Controller):
     name = "levels-from-elsewhere"
     level: int = 3
 
-    def begin(self, knowledge, chance):
-        return qu.TrunkReservation((self.level,) * knowledge.class_count).begin(knowledge, chance)
+    def begin(self, knowledge, rng):
+        return qu.TrunkReservation((self.level,) * knowledge.class_count).begin(knowledge, rng)
 """
 
 
@@ -324,7 +324,7 @@ def test_levels_that_do_not_fit_the_queue_are_told(levels, message):
 def test_the_oracle_never_decides_wrongly():
     run = qu.simulate(paper_queue(), "oracle", horizon=5000.0, seed=4)
     assert run.regret("gap")["regret"].iloc[-1] == 0.0
-    assert run.records.segments[0].policy == qu.solve(paper_queue()).policy
+    assert run.ledger.segments[0].policy == qu.solve(paper_queue()).policy
     assert run.regret("pseudo")["regret"].iloc[-1] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -342,7 +342,7 @@ def test_admit_all_never_rejects_and_trunk_reservation_keeps_to_its_levels():
 def test_the_random_policy_tosses_its_coins_anew_each_period():
     """Over 400 tables of 40 coins, the share of heads is within five standard deviations (error below 1e-6)."""
     run = qu.simulate(paper_queue(), qu.RandomPolicy(0.3, period=2.0), horizon=800.0, seed=5)
-    tables = np.array([segment.policy.admits for segment in run.records.segments])
+    tables = np.array([segment.policy.admits for segment in run.ledger.segments])
     assert len(tables) == 400
     assert abs(tables.mean() - 0.3) < 5 * math.sqrt(0.3 * 0.7 / tables.size)
     assert len({table.tobytes() for table in tables}) == 400
@@ -354,7 +354,7 @@ def test_a_controller_that_decides_each_arrival_has_no_pseudo_account():
         name = "coin"
         decides_each_arrival = True
 
-        def begin(self, knowledge, chance):
+        def begin(self, knowledge, rng):
             policy = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
 
             class Toss:
@@ -362,7 +362,7 @@ def test_a_controller_that_decides_each_arrival_has_no_pseudo_account():
                     return qu.Plan(policy=policy)
 
                 def decide(self, job_class, in_system, now):
-                    return bool(chance.random() < 0.5)
+                    return bool(rng.random() < 0.5)
 
             return Toss()
 

@@ -36,7 +36,7 @@ def test_the_truth_is_covered_as_promised_and_then_the_gain_is_optimistic(queue,
     missed = np.zeros(7, dtype=int)
     for replication in range(REPLICATIONS):
         run = qu.simulate(queue, controller, horizon=horizon, seed=61, replication=replication, grid=[horizon])
-        for k, (episode, solve) in enumerate(zip(run.records.episodes, run.solve_records, strict=True)):
+        for k, (episode, solve) in enumerate(zip(run.ledger.episodes, run.solve_records, strict=True)):
             assert solve.time == episode.start
             if episode.truth_inside:
                 assert solve.gain >= best.gain - 1e-9

@@ -15,26 +15,20 @@ from scipy.stats import gamma, kstest, poisson, spearmanr
 from synthetic import tally
 
 import queueing_ucrl as qu
-from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius
+from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius, weissman_radius
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.estimators import (
     ClasswiseLimits,
-    Confidence,
-    Discount,
-    Everything,
     Interval,
     PlainEstimate,
     PooledInterval,
     Posterior,
     ShareSet,
-    Window,
-    anytime_interval,
-    exact_interval,
-    log_mixture,
-    upper_limit,
-    weissman_radius,
 )
-from queueing_ucrl.learning.planning import ConfidenceOptimism, PosteriorDraw
+from queueing_ucrl.learning.intervals import anytime_interval, exact_interval, log_mixture, upper_limit
+from queueing_ucrl.learning.memories import Discounting, FullHistory, SlidingWindow
+from queueing_ucrl.learning.planners import ConfidenceOptimism, PosteriorSampling
+from queueing_ucrl.learning.schedules import DeltaSchedule
 
 counts = st.integers(0, 10**9)
 deltas = st.floats(1e-12, 0.5)
@@ -76,10 +70,9 @@ def test_without_exposure_everything_is_possible() -> None:
 
 def _exact_log_mixture(count: int, exposure: float, rate: mp.mpf, prior_exposure: float, shape: float) -> mp.mpf:
     n, t, a, b = mp.mpf(count), mp.mpf(exposure), mp.mpf(shape), mp.mpf(prior_exposure)
-    return (
-        a * mp.log(b) + mp.loggamma(a + n) - mp.loggamma(a) - (a + n) * mp.log(b + t)
-        - (n * mp.log(rate) if n else 0) + rate * t
-    )  # fmt: skip
+    prior = a * mp.log(b) - mp.loggamma(a)
+    posterior = (a + n) * mp.log(b + t) - mp.loggamma(a + n)
+    return prior - posterior - (n * mp.log(rate) if n else 0) + rate * t
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 30])
@@ -156,7 +149,7 @@ def test_anytime_intervals_hold_at_all_times_at_once_and_exact_ones_do_not() -> 
 
 
 def test_everything_counts() -> None:
-    memory = Everything(2)
+    memory = FullHistory(2)
     memory.add(tally(3.0, 3.0, [4, 1], departures=2, busy_time=1.5))
     seen = memory.add(tally(5.0, 2.0, [0, 7], departures=1, busy_time=2.0))
     assert seen.arrivals.tolist() == [4, 8]
@@ -164,7 +157,7 @@ def test_everything_counts() -> None:
 
 
 def test_a_window_forgets_all_at_once() -> None:
-    memory = Window(10.0)
+    memory = SlidingWindow(10.0)
     for k in range(1, 31):
         seen = memory.add(tally(1.0 * k, 1.0, [k, 1], departures=k, busy_time=0.5))
     assert seen.arrivals.tolist() == [sum(range(21, 31)), 10]
@@ -172,7 +165,7 @@ def test_a_window_forgets_all_at_once() -> None:
 
 
 def test_a_window_of_twenty_periods_holds_twenty_whatever_rounding_does() -> None:
-    memory, period, now = Window(2.0), 0.1, 0.0
+    memory, period, now = SlidingWindow(2.0), 0.1, 0.0
     for _ in range(1000):
         now += period
         seen = memory.add(tally(now, period, [1]))
@@ -180,14 +173,14 @@ def test_a_window_of_twenty_periods_holds_twenty_whatever_rounding_does() -> Non
 
 
 def test_a_window_keeps_the_newest_tally_however_long() -> None:
-    memory = Window(1.0)
+    memory = SlidingWindow(1.0)
     memory.add(tally(5.0, 5.0, [3]))
     seen = memory.add(tally(50.0, 45.0, [9]))
     assert (seen.arrivals.tolist(), seen.time) == ([9], 45.0)
 
 
 def test_discounting_weighs_by_age() -> None:
-    memory, scale = Discount(4.0, 1), 4.0
+    memory, scale = Discounting(4.0, 1), 4.0
     durations, arrivals = [1.0, 2.5, 0.5, 3.0], [5, 0, 2, 9]
     now = 0.0
     for duration, count in zip(durations, arrivals, strict=True):
@@ -202,7 +195,7 @@ def test_discounting_weighs_by_age() -> None:
 
 
 def test_discounted_time_tends_to_the_memory() -> None:
-    memory, period = Discount(10.0, 1), 0.5
+    memory, period = Discounting(10.0, 1), 0.5
     for k in range(1, 400):
         seen = memory.add(tally(period * k, period, [1]))
     assert seen.time == pytest.approx(10.0, rel=0.03)
@@ -213,13 +206,13 @@ def test_discounted_time_tends_to_the_memory() -> None:
 
 
 def test_the_pooled_interval_is_cut_to_bounds_where_there_are_any() -> None:
-    confidence = Confidence(1.0)
-    free = PooledInterval(2, confidence, None)
-    cut = PooledInterval(2, confidence, (1.0, 3.0))
+    delta = DeltaSchedule(1.0)
+    free = PooledInterval(2, delta, None)
+    cut = PooledInterval(2, delta, (1.0, 3.0))
     assert free.prior() is None
     assert cut.prior().rate_interval == (1.0, 3.0)
     few = tally(2.0, 2.0, [3, 2])
-    low, high = exact_interval(5, 2.0, confidence(2.0))
+    low, high = exact_interval(5, 2.0, delta(2.0))
     assert free.update(few, 2.0).rate_interval == (low, high)
     assert 1.0 < low < 3.0 < high
     assert cut.update(few, 2.0).rate_interval == (low, 3.0)
@@ -227,12 +220,12 @@ def test_the_pooled_interval_is_cut_to_bounds_where_there_are_any() -> None:
 
 def test_an_interval_beyond_the_bounds_is_the_bound() -> None:
     for bounds in ((1.0, 4.0), (30.0, 40.0)):
-        plausible = PooledInterval(1, Confidence(1.0), bounds).update(tally(1e4, 1e4, [10**5]), 1e4)
+        plausible = PooledInterval(1, DeltaSchedule(1.0), bounds).update(tally(1e4, 1e4, [10**5]), 1e4)
         assert plausible.rate_interval == ((4.0, 4.0) if bounds[1] == 4.0 else (30.0, 30.0))
 
 
 def test_nothing_arrived_leaves_all_shares_open() -> None:
-    plausible = PooledInterval(3, Confidence(1.0), None).update(tally(2.0, 2.0, [0, 0, 0]), 2.0)
+    plausible = PooledInterval(3, DeltaSchedule(1.0), None).update(tally(2.0, 2.0, [0, 0, 0]), 2.0)
     assert isinstance(plausible, ConfidenceSet)
     assert plausible.share_radius == 2.0
     assert plausible.rate_interval == (0.0, pytest.approx(-math.log(0.5 * plausible.delta) / 2.0))
@@ -243,7 +236,9 @@ def test_nothing_arrived_leaves_all_shares_open() -> None:
 @pytest.mark.parametrize("arrivals", [0, 3])
 def test_the_share_of_a_single_class_is_one_whether_it_came_or_not(share_set: ShareSet, arrivals: int) -> None:
     queue = qu.Queue(2, 5, 1.0, [qu.JobClass("only", 1.0, 5.0, qu.Linear(0.5))])
-    plausible = PooledInterval(1, Confidence(1.0), None, share_set=share_set).update(tally(2.0, 2.0, [arrivals]), 2.0)
+    plausible = PooledInterval(1, DeltaSchedule(1.0), None, share_set=share_set).update(
+        tally(2.0, 2.0, [arrivals]), 2.0
+    )
     model = ConfidenceOptimism(Knowledge.of(queue))(plausible).model
     assert np.all(model.arrival_rates == plausible.optimistic_rate)
     assert plausible.optimistic_rate > 0
@@ -275,10 +270,10 @@ def test_weissmans_ball_covers_as_promised() -> None:
 
 
 def test_each_class_has_its_limit_at_its_share_of_delta() -> None:
-    confidence = Confidence(2.0)
-    belief = ClasswiseLimits(3, confidence).update(tally(10.0, 10.0, [0, 4, 90]), 10.0)
-    assert belief.delta == confidence(10.0) == 0.2
-    assert confidence(1.0) == 0.5
+    delta = DeltaSchedule(2.0)
+    belief = ClasswiseLimits(3, delta).update(tally(10.0, 10.0, [0, 4, 90]), 10.0)
+    assert belief.delta == delta(10.0) == 0.2
+    assert delta(1.0) == 0.5
     assert belief.limits.tolist() == [upper_limit(n, 10.0, belief.delta / 3) for n in (0, 4, 90)]
     assert belief.contains(belief.limits)
     assert not belief.contains(belief.limits * [1, 1.01, 1])
@@ -296,7 +291,7 @@ def test_limits_with_a_unit_from_the_data_cover_as_promised(interval: Interval) 
         first = float(random.gamma(2.0, 1.0 / (2 * mu)))
         assert estimator.update(tally(0.5 * first, 0.5 * first, [0, 0], 1, first), first) is None
         estimator.update(tally(first, 0.5 * first, random.poisson(rates * first), 1, first), first)
-        assert estimator.confidence == Confidence(first)
+        assert estimator.delta == DeltaSchedule(first)
         now = first
         for k in range(6):
             stretch = now
@@ -313,7 +308,7 @@ def test_limits_with_a_unit_from_the_data_cover_as_promised(interval: Interval) 
 
 
 def test_the_plain_estimate_is_count_over_time() -> None:
-    belief = PlainEstimate(Everything(2), learn_service_rate=True).update(
+    belief = PlainEstimate(FullHistory(2), learn_service_rate=True).update(
         tally(4.0, 4.0, [6, 2], departures=3, busy_time=12.0), 4.0
     )
     assert belief.arrival_rates.tolist() == [1.5, 0.5]
@@ -324,11 +319,11 @@ def test_the_plain_estimate_is_count_over_time() -> None:
 def test_the_draw_has_the_posterior_law() -> None:
     """Kolmogorov-Smirnov on 2,000 draws a class, and no correlation between classes. Error rate 1e-6."""
     knowledge = Knowledge.of(paper_queue(), service_rate=False)
-    belief = Posterior(Everything(2), learn_service_rate=True).update(
+    belief = Posterior(FullHistory(2), learn_service_rate=True).update(
         tally(20.0, 20.0, [0, 31], departures=17, busy_time=60.0), 20.0
     )
-    use = PosteriorDraw(knowledge, np.random.default_rng(8))
-    shown = [use(belief).belief.columns() for _ in range(2000)]
+    planner = PosteriorSampling(knowledge, np.random.default_rng(8))
+    shown = [planner(belief).belief.columns() for _ in range(2000)]
     rates = np.array([row["planned_rates"] for row in shown])
     service = np.array([row["planned_service_rate"] for row in shown])
     p_values = [

@@ -102,12 +102,16 @@ def test_after_long_silence_nothing_breaks() -> None:
         assert plans[-1][1].belief.columns()["rate_estimates"] == pytest.approx([1.0, 1.0], abs=1.5)
 
 
-@pytest.mark.parametrize("controller", [
-    qu.CertaintyEquivalent(memory=80.0),
-    qu.CertaintyEquivalent(memory=80.0, forgetting="window", service_rate="unknown"),
-    qu.Thompson(memory=80.0, forgetting="window"),
-    qu.Thompson(memory=80.0, service_rate="unknown"),
-], ids=repr)  # fmt: skip
+@pytest.mark.parametrize(
+    "controller",
+    [
+        qu.CertaintyEquivalent(memory=80.0),
+        qu.CertaintyEquivalent(memory=80.0, forgetting="window", service_rate="unknown"),
+        qu.Thompson(memory=80.0, forgetting="window"),
+        qu.Thompson(memory=80.0, service_rate="unknown"),
+    ],
+    ids=repr,
+)
 def test_equal_logs_on_both_engines_and_the_same_again(controller: qu.Controller) -> None:
     queue = paper_queue()
     runs = [

@@ -47,7 +47,7 @@ def test_an_infinite_ratio_is_a_period_from_the_start() -> None:
     assert _walk(capped, 50) == _walk(periodic, 50)
 
 
-def test_an_answer_that_took_longer_than_a_stretch_skips_reviews() -> None:
+def test_an_answer_that_took_longer_than_an_episode_skips_reviews() -> None:
     clock = Clock(DOUBLING, 10.0)
     clock.advance(35.0)
     assert (clock.start, clock.end, clock.length) == (20.0, 40.0, 20.0)

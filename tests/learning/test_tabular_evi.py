@@ -148,7 +148,7 @@ def test_an_epsilon_of_zero_is_refused() -> None:
 def test_sweeps_can_be_cut_short() -> None:
     """Two states that never meet: the better action of each is known after one sweep, their gain never."""
     laws = np.repeat(np.eye(2)[:, None, :], 2, axis=1)
-    found = solved(points(laws), np.array([[1.0, 0.5], [0.1, 0.25]]), 1e-3, farthest=50_000)
+    found = solved(points(laws), np.array([[1.0, 0.5], [0.1, 0.25]]), 1e-3, most_sweeps=50_000)
     assert found.sweeps == 50_000
     assert found.actions.tolist() == [0, 1]
 

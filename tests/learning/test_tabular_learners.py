@@ -184,9 +184,12 @@ def test_actions_admit_the_best_classes_of_the_state() -> None:
 def test_experience_adds_up_ticks_under_the_action_taken() -> None:
     seen = Experience(3, 2)
     ticks = TickTally(
-        visits=np.array([5, 4, 3]), ups=np.array([2, 1, 0]), downs=np.array([0, 3, 1]),
-        reward_sum=np.array([1.5, 0.5, 0.0]), reward_square_sum=np.array([1.25, 0.25, 0.0]),
-    )  # fmt: skip
+        visits=np.array([5, 4, 3]),
+        ups=np.array([2, 1, 0]),
+        downs=np.array([0, 3, 1]),
+        reward_sum=np.array([1.5, 0.5, 0.0]),
+        reward_square_sum=np.array([1.25, 0.25, 0.0]),
+    )
     seen.add(ticks, np.array([1, 0, 1]))
     seen.add(ticks, np.array([1, 1, 1]))
     assert seen.steps == 24

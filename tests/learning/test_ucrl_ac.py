@@ -33,7 +33,7 @@ def test_the_first_episode_is_optimistic_about_everything():
     assert row["optimistic_rate"] == 4.0
     assert row["optimistic_shares"] == [{"from_state": 0, "shares": [1.0, 0.0]}]
     model = qu.AdmissionModel(np.tile([4.0, 0.0], (20, 1)), queue.rewards, queue.service_rates)
-    assert run.records.episodes[0].policy == qu.solve(model).policy
+    assert run.ledger.episodes[0].policy == qu.solve(model).policy
     assert run.solves["gain"].tolist() == [qu.solve(model).gain]
 
 
@@ -41,7 +41,7 @@ def test_the_episode_table_tells_what_each_policy_is_truly_worth():
     queue = paper_queue()
     run = qu.simulate(queue, ucrl(), horizon=3000.0, seed=2)
     for episode, gain, levels in zip(
-        run.records.episodes, run.episodes["gain"], run.episodes["control_levels"], strict=True
+        run.ledger.episodes, run.episodes["gain"], run.episodes["control_levels"], strict=True
     ):
         assert gain == qu.evaluate(queue, episode.policy).gain <= run.best.gain + 1e-12
         assert tuple(levels) == episode.policy.control_levels
@@ -53,7 +53,7 @@ def test_every_solver_gives_the_same_policies(seed):
     R_max / t_k of the best gain, and does no worse.
     """
     random = np.random.default_rng(seed)
-    for queue in (paper_queue(), random_queue(random), random_queue(random)):
+    for queue in (paper_queue(), random_queue(random, patience=0.0), random_queue(random, patience=0.0)):
         rate = queue.total_arrival_rate
         first = 2.0 / queue.service_rate
         runs = {
@@ -61,9 +61,9 @@ def test_every_solver_gives_the_same_policies(seed):
             for solver in ("pi-b", "pi", "vi", "vi-ae", "lp")
         }
         reference = runs["pi-b"]
-        policies = [episode.policy for episode in reference.records.episodes]
+        policies = [episode.policy for episode in reference.ledger.episodes]
         for solver in ("pi", "vi-ae", "lp"):
-            assert [episode.policy for episode in runs[solver].records.episodes] == policies
+            assert [episode.policy for episode in runs[solver].ledger.episodes] == policies
             assert set(runs[solver].solves["method"]) == {solver}
         lengths = [first, *(first * 2 ** (k - 2) for k in range(2, len(policies) + 1))]
         lost = reference.solves["gain"].to_numpy() - runs["vi"].solves["gain"].to_numpy()
@@ -81,7 +81,7 @@ class Switch(qu.Controller):
 
     name = "switch"
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         class Session:
             def first(self):
                 return qu.Plan(until=10.0, policy=qu.Policy.admit_all(knowledge.capacity, knowledge.class_count))
@@ -102,12 +102,12 @@ def test_the_old_policy_holds_until_the_answer(engine, latency):
     before = arrivals["time"] < 10.0 + latency
     assert (arrivals["event"] == np.where(before, "admit", "reject")).all()
     assert arrivals["time"].between(10.0, 10.0 + latency).any() == (latency > 0)
-    assert [segment.start for segment in run.records.segments] == [0.0, 10.0 + latency]
+    assert [segment.start for segment in run.ledger.segments] == [0.0, 10.0 + latency]
     assert run.episodes["start"].tolist() == [0.0, 10.0]
     review = run.events[run.events["event"] == "review"]
     assert review["time"].tolist() == [10.0]
     # the pseudo account follows the policies in force, not the reviews
-    gains = [qu.evaluate(run.queue, segment.policy).gain for segment in run.records.segments]
+    gains = [qu.evaluate(run.queue, segment.policy).gain for segment in run.ledger.segments]
     assert gains[1] == 0.0
     expected = (run.best.gain - gains[0]) * (10.0 + latency) + run.best.gain * (10.0 - latency)
     assert run.regret("pseudo")["regret"].iloc[-1] == pytest.approx(expected, rel=1e-12)
@@ -130,7 +130,7 @@ def test_an_answer_that_takes_longer_than_an_episode_delays_the_next_review(engi
 def test_an_answer_that_comes_after_the_horizon_changes_nothing(engine):
     run = qu.simulate(paper_queue(), ucrl(), horizon=30.0, seed=5, engine=engine, solver_latency=100.0)
     assert run.episodes["start"].tolist() == [0.0, 10.0]
-    assert len(run.solves) == len(run.records.segments) == 1
+    assert len(run.solves) == len(run.ledger.segments) == 1
 
 
 # --- the corners -----------------------------------------------------------------------------------------------------

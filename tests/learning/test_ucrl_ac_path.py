@@ -27,7 +27,7 @@ def _call_centre() -> qu.Queue:
 
 
 def _random(seed: int) -> qu.Queue:
-    return random_queue(np.random.default_rng(seed), largest_capacity=12)
+    return random_queue(np.random.default_rng(seed), largest_capacity=12, patience=0.0)
 
 
 def _bounds(queue: qu.Queue, low: float = 0.5, high: float = 3.0) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Retraced:
 @pytest.mark.parametrize("name", list(cases()))
 def test_the_path_follows_from_the_arrivals(name: str) -> None:
     run, controller = run_case(name, "compiled")
-    queue, rows, segments = run.queue, run.episode_rows(), run.records.segments
+    queue, rows, segments = run.queue, run.episode_rows(), run.ledger.segments
     arrivals = run.events[run.events["event"].isin(["admit", "reject", "block"])]
     times, states = arrivals["time"].to_numpy(), arrivals["in_system"].to_numpy()
     classes = arrivals["job_class"].cat.set_categories(queue.class_names).cat.codes.to_numpy()

@@ -22,9 +22,13 @@ def random_cost(random: np.random.Generator, reward: float, wait: float) -> tupl
     """A kind of cost and its numbers at unit 1."""
     part = reward * random.uniform(0.2, 1.5)
     return [
-        ("free",), ("linear", part / wait), ("power", part, wait, 1.5), ("saturating", part, 2.0 / wait),
-        ("deadline", part, wait * random.uniform(0.3, 1.5)), ("piecewise", part, wait),
-    ][random.integers(6)]  # fmt: skip
+        ("free",),
+        ("linear", part / wait),
+        ("power", part, wait, 1.5),
+        ("saturating", part, 2.0 / wait),
+        ("deadline", part, wait * random.uniform(0.3, 1.5)),
+        ("piecewise", part, wait),
+    ][random.integers(6)]
 
 
 def cost_in(kind: tuple[Any, ...], time: float, money: float) -> qu.HoldingCost:
@@ -57,10 +61,15 @@ def random_case(number: int) -> Any:
     kinds = [random_cost(random, reward, wait) for reward in rewards]
 
     def queue(time: float, money: float) -> qu.Queue:
-        return qu.Queue(servers, capacity, service_rate * time, [
-            qu.JobClass(f"class {i}", rates[i] * time, rewards[i] * money, cost_in(kinds[i], time, money))
-            for i in range(m)
-        ])  # fmt: skip
+        return qu.Queue(
+            servers,
+            capacity,
+            service_rate * time,
+            [
+                qu.JobClass(f"class {i}", rates[i] * time, rewards[i] * money, cost_in(kinds[i], time, money))
+                for i in range(m)
+            ],
+        )
 
     return queue
 
@@ -123,8 +132,12 @@ def test_powers_of_two_change_nothing_but_the_unit(name: str) -> None:
             other = run_in(number, name, time, money, 150.0)
             expected = one.events.copy()
             for column, factor in {
-                "time": 1 / time, "wait": 1 / time, "reward": money, "cost": money, "expected_reward": money,
-            }.items():  # fmt: skip
+                "time": 1 / time,
+                "wait": 1 / time,
+                "reward": money,
+                "cost": money,
+                "expected_reward": money,
+            }.items():
                 expected[column] *= factor
             if any(isinstance(c.holding_cost, qu.Power) for c in other.queue.classes):
                 inexact = ["cost", "expected_reward"]  # w^1.5 of another w rounds otherwise
@@ -151,16 +164,21 @@ def test_other_units_change_nothing_beyond_rounding(name: str) -> None:
 @pytest.mark.parametrize("kind", [qu.CertaintyEquivalent, qu.Thompson, qu.UcrlAcClasswise])
 def test_a_clock_that_runs_a_million_times_faster_regrets_the_same(kind: Any) -> None:
     queue = paper_queue()
-    fast = qu.Queue(5, 20, 0.3e6, [
-        replace(c, arrival_rate=1e6 * c.arrival_rate, holding_cost=qu.Linear(0.1e6)) for c in queue.classes
-    ])  # fmt: skip
+    fast = qu.Queue(
+        5,
+        20,
+        0.3e6,
+        [replace(c, arrival_rate=1e6 * c.arrival_rate, holding_cost=qu.Linear(0.1e6)) for c in queue.classes],
+    )
     for replication in range(4):
         regrets = [
             qu.simulate(
                 q, kind(service_rate="unknown"), horizon=horizon, seed=2, replication=replication, grid=[horizon]
-            ).regret("gap")["regret"].iloc[-1]
+            )
+            .regret("gap")["regret"]
+            .iloc[-1]
             for q, horizon in ((queue, 1e3), (fast, 1e-3))
-        ]  # fmt: skip
+        ]
         assert regrets[1] == pytest.approx(regrets[0], rel=1e-6)
 
 
@@ -168,10 +186,15 @@ def test_a_clock_that_runs_a_million_times_faster_regrets_the_same(kind: Any) ->
 def test_patterns_in_time_have_no_unit_either(name: str) -> None:
     def run(time: float) -> qu.Run:
         cost = qu.Linear(0.3 * time)
-        queue = qu.Queue(2, 6, 0.5 * time, [
-            qu.JobClass("a", 0.7 * time, 5.0, cost, pattern=qu.Sinusoid(0.6, 24.0 / time)),
-            qu.JobClass("b", 0.9 * time, 3.0, cost, pattern=qu.Steps([6.0 / time], [0.5, 1.5], period=12.0 / time)),
-        ])  # fmt: skip
+        queue = qu.Queue(
+            2,
+            6,
+            0.5 * time,
+            [
+                qu.JobClass("a", 0.7 * time, 5.0, cost, pattern=qu.Sinusoid(0.6, 24.0 / time)),
+                qu.JobClass("b", 0.9 * time, 3.0, cost, pattern=qu.Steps([6.0 / time], [0.5, 1.5], period=12.0 / time)),
+            ],
+        )
         return qu.simulate(queue, name, horizon=96.0 / time, seed=4, log=True, grid=[96.0 / time])
 
     one = run(1.0)

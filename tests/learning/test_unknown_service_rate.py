@@ -15,8 +15,10 @@ from synthetic import tally
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Knowledge
-from queueing_ucrl.learning.estimators import Everything, PlainEstimate, anytime_interval
-from queueing_ucrl.learning.planning import expected_rewards, model_at
+from queueing_ucrl.learning.estimators import PlainEstimate
+from queueing_ucrl.learning.intervals import anytime_interval
+from queueing_ucrl.learning.memories import FullHistory
+from queueing_ucrl.learning.planners import model_at
 
 UNKNOWN = [
     qu.CertaintyEquivalent(service_rate="unknown"),
@@ -37,9 +39,9 @@ class Eavesdropper:
     def knows_service_rate(self) -> bool:
         return self.controller.knows_service_rate
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Any:
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Any:
         self.shown.append(knowledge)
-        return self.controller.begin(knowledge, chance)
+        return self.controller.begin(knowledge, rng)
 
 
 @pytest.mark.parametrize("controller", UNKNOWN, ids=NAMES)
@@ -68,8 +70,8 @@ def test_by_default_everything_is_known() -> None:
 @given(queues())
 def test_rewards_at_the_true_rate_are_the_queues(queue: qu.Queue) -> None:
     knowledge = Knowledge.of(queue, service_rate=False)
-    assert np.array_equal(expected_rewards(knowledge, queue.service_rate), queue.rewards)
     model = model_at(knowledge, queue.arrival_rates, queue.service_rate)
+    assert np.array_equal(model.rewards, queue.rewards)
     assert np.array_equal(model.arrival_rates, queue.model.arrival_rates)
     assert np.array_equal(model.service_rates, queue.service_rates)
 
@@ -153,7 +155,7 @@ def test_the_estimate_at_the_second_departure_has_the_mean_mu() -> None:
 
 
 def test_point_estimates_are_told_from_the_second_departure_on() -> None:
-    estimator = PlainEstimate(Everything(1), learn_service_rate=True)
+    estimator = PlainEstimate(FullHistory(1), learn_service_rate=True)
     assert math.isnan(estimator.update(tally(1.0, 1.0, [1], departures=1, busy_time=0.5), 1.0).service_rate)
     assert estimator.update(tally(2.0, 1.0, [1], departures=2, busy_time=3.5), 1.0).service_rate == 2 / 4
 
@@ -162,7 +164,7 @@ def test_point_estimates_are_told_from_the_second_departure_on() -> None:
 def test_more_servers_than_room(controller: qu.Controller) -> None:
     queue = qu.Queue(9, 4, 1.0, [qu.JobClass("a", 3.0, 1.0)])
     run = qu.simulate(queue, controller, horizon=200.0, seed=1)
-    assert run.records.counts.rejected.sum() == 0
+    assert run.ledger.rejected.sum() == 0
 
 
 def test_nothing_is_planned_where_no_plan_can_be_made() -> None:
@@ -210,7 +212,7 @@ def test_costs_little_more_than_knowing() -> None:
 @pytest.mark.parametrize("controller", UNKNOWN, ids=NAMES)
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_equal_logs_on_both_engines(controller: qu.Controller, seed: int) -> None:
-    queue = random_queue(np.random.default_rng(seed), largest_capacity=10)
+    queue = random_queue(np.random.default_rng(seed), largest_capacity=10, patience=0.0)
     horizon = 300 / queue.total_arrival_rate
     runs = [
         qu.simulate(queue, controller, horizon=horizon, seed=seed, engine=engine, log=True)
@@ -225,7 +227,7 @@ def test_equal_logs_on_both_engines(controller: qu.Controller, seed: int) -> Non
 @settings(max_examples=200)
 @given(queues(), st.floats(1.0, 4.0))
 def test_the_optimal_gain_grows_with_the_service_rate(queue: qu.Queue, factor: float) -> None:
-    faster = qu.Queue(queue.servers, queue.capacity, queue.service_rate * factor, queue.classes)
+    faster = qu.Queue(queue.servers, queue.capacity, queue.service_rate * factor, queue.classes, queue.patience)
     best = qu.solve(queue).gain
     assert qu.solve(faster).gain >= best - 1e-9 * max(1.0, abs(best))
 
@@ -252,8 +254,8 @@ def _departures(queue: qu.Queue, controller: Any, replication: int, horizon: flo
     class Listener:
         knows_service_rate = False
 
-        def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Any:
-            session = controller.begin(knowledge, chance)
+        def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Any:
+            session = controller.begin(knowledge, rng)
             review = session.review
 
             def heard(tally: qu.Tally) -> qu.Plan:

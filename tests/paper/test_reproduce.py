@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,10 +18,12 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import queueing_ucrl as qu
-from queueing_ucrl import reproduce
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.trial import Trial
-from queueing_ucrl.learning.ucrl_ac import SOLVERS
+from queueing_ucrl.learning.options import SOLVERS
+from queueing_ucrl.paper import readings
+from queueing_ucrl.paper.experiments import EXPERIMENTS, chosen_experiments, load_experiment
+from queueing_ucrl.paper.work import QUEUES, SCALES, Scale, Work, default_folder
 
 ROOT = Path(__file__).parent.parent.parent
 PAPER = ("figure1", "figure2", "solvers", "diameter", "readings")
@@ -100,9 +101,9 @@ def test_less_than_the_paper_is_called_so(everything):
     for name in ("figure1", "figure2", "solvers", "readings"):
         words = " ".join((out / f"{name}.md").read_text().split())
         assert "2 trajectories to 150; the paper: 100 to 1,000,000" in words
-    full = reproduce.Work(out, 100, 1e6)
+    full = Work(out, 100, 1e6)
     assert full.amount == "100 trajectories to 1,000,000"
-    assert reproduce.SCALES["full"] == reproduce.Scale(100, 1e6)
+    assert SCALES["full"] == Scale(100, 1e6)
 
 
 # its numbers
@@ -148,7 +149,7 @@ def test_solvers_counts_the_solves_that_update_the_rates(everything):
         for r in range(COUNT):
             one = qu.simulate(paper_queue(50, rate), ucrl_ac(solver="vi"), horizon=HORIZON, seed=1, replication=r)
             before = None
-            for episode, record in zip(one.records.episodes, one.solve_records, strict=True):
+            for episode, record in zip(one.ledger.episodes, one.solve_records, strict=True):
                 model = (episode.belief["optimistic_rate"], episode.belief["optimistic_shares"])
                 if before is not None and model != before:
                     iterations.append(record.iterations)
@@ -168,7 +169,7 @@ def test_exact_solvers_give_the_same_regret_to_the_last_bit(everything):
 def test_diameter_table_is_exact_and_above_its_bound(everything):
     rows = everything[1]["results"]["diameter"]["rows"]
     assert all(row["log10_diameter"] >= row["log10_lower_bound"] for row in rows)
-    for capacity, rate in reproduce.QUEUES:
+    for capacity, rate in QUEUES:
         (row,) = [r for r in rows if (r["kind"], r["capacity"], r["service_rate"]) == ("M/M/5/S", capacity, rate)]
         assert 10 ** row["log10_diameter"] == pytest.approx(qu.diameter(paper_queue(capacity, rate)), rel=1e-12)
 
@@ -186,9 +187,6 @@ def test_readings_start_from_what_is_printed(everything):
 
 def test_each_reading_changes_what_it_says():
     """delta and the truncation of each reading, from one tally."""
-    reproduce.load_experiment("readings")
-    import readings
-
     knowledge = qu.Knowledge.of(paper_queue())
     deltas = {}
     for name in readings.READINGS:
@@ -216,11 +214,11 @@ def test_each_reading_changes_what_it_says():
 
 
 def test_all_is_every_experiment_there_is():
-    assert reproduce.chosen_experiments(["figure2", "all"]) == list(reproduce.EXPERIMENTS)
-    assert set(PAPER) <= set(reproduce.EXPERIMENTS)
-    assert reproduce.chosen_experiments(["solvers", "figure1", "solvers"]) == ["solvers", "figure1"]
-    for name in reproduce.EXPERIMENTS:
-        assert callable(reproduce.load_experiment(name))
+    assert chosen_experiments(["figure2", "all"]) == list(EXPERIMENTS)
+    assert set(PAPER) <= set(EXPERIMENTS)
+    assert chosen_experiments(["solvers", "figure1", "solvers"]) == ["solvers", "figure1"]
+    for name in EXPERIMENTS:
+        assert callable(load_experiment(name))
 
 
 def test_more_trajectories_are_added_to_those_there(tmp_path):
@@ -263,19 +261,11 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
 
 
 def test_also_adds_a_learner_beside_the_papers(tmp_path):
-    result = run("figure2", "--horizon", 150, "--replications", 1, "--jobs", 1, "--also", "ucrl2b", "--json",
-                 "--out", tmp_path / "out")  # fmt: skip
+    small = ("--horizon", 150, "--replications", 1, "--jobs", 1)
+    result = run("figure2", *small, "--also", "ucrl2b", "--json", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["results"]["figure2"]["rows"]
     assert [r["learner"] for r in rows if r["kind"] == "measured"][-1] == "UCRL2B"
-
-
-def test_a_script_by_itself(tmp_path):
-    out = tmp_path / "by itself"
-    command = [sys.executable, ROOT / "analysis" / "diameter.py", "--out", out]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=tmp_path, check=True)
-    assert "| M/M/5/S | 0.3 | 20  | 106.8" in done.stdout
-    assert (out / "diameter.png").exists()
 
 
 # mistakes
@@ -318,26 +308,17 @@ def test_a_folder_of_another_study_is_not_touched(everything, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
 
 
-def test_without_the_repository_it_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "__file__", str(tmp_path / "site" / "queueing_ucrl" / "reproduce.py"))
-    result = run("figure1", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
-    assert "analysis/" in result.stderr
-
-
 def test_a_missing_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = run("figure1", "--cluster", "tcp://localhost:1", "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert result.stderr.strip() == (
-        "--cluster needs dask.distributed: python -m pip install 'queueing_ucrl[cluster]'"
-    )  # fmt: skip
+    remedy = "python -m pip install 'queueing_ucrl[cluster]'"
+    assert result.stderr.strip() == f"--cluster needs dask.distributed: {remedy}"
 
 
 def test_without_a_folder_named_it_goes_to_runs():
-    assert reproduce.default_folder(1e6, 1).parent == Path("runs")
-    assert len({reproduce.default_folder(h, s) for h in (1e5, 1e6) for s in (1, 2)}) == 4
+    assert default_folder(1e6, 1).parent == Path("runs")
+    assert len({default_folder(h, s) for h in (1e5, 1e6) for s in (1, 2)}) == 4
 
 
 def test_the_page_names_experiments_and_figures_that_exist():
@@ -349,4 +330,4 @@ def test_the_page_names_experiments_and_figures_that_exist():
     commands = re.findall(r"^    queueing-ucrl reproduce ((?:[a-z]\S* )+)", text, re.MULTILINE)
     assert commands
     for names in commands:
-        reproduce.chosen_experiments(names.split())
+        chosen_experiments(names.split())

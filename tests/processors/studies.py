@@ -9,16 +9,18 @@ import contextlib
 import io
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import queueing_ucrl as qu
+from queueing_ucrl import elementary
 from queueing_ucrl.learning import estimators
-from queueing_ucrl.model import elementary
 from queueing_ucrl.model.quantiles import student_quantile
-from queueing_ucrl.simulation.simulate import time_grid
+from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.settings import time_grid
 from queueing_ucrl.variates import Exponentials, beta, standard_gamma
 
 COSTS = {
@@ -34,6 +36,28 @@ PATTERNS = {
     "steps": "period = 24.0, times = [5.0, 7.5, 16.0], factors = [0.5, 1.4, 0.9, 1.1]",
     "sinusoid": "amplitude = 0.6, period = 24.0, phase = -2.3",
 }
+LAWS = [
+    qu.Exponential(0.3),
+    qu.Deterministic(2.5),
+    qu.Erlang(mean=2.5, stages=3),
+    qu.Gamma(mean=2.5, cv=1.7),
+    qu.HyperExponential(mean=2.5, cv=3.0),
+    qu.LogNormal(mean=5.0, cv=1.2),
+    qu.Weibull(mean=2.5, cv=1.8),
+    qu.Pareto(mean=2.5, shape=1.4),
+    qu.Uniform(low=0.5, high=1.75),
+    qu.Empirical([0.5, 2.25, 0.1, 7.0]),
+    qu.Recorded([0.5, 2.25, 0.1, 7.0]),
+]
+_BURSTS = qu.Modulated(2.0, [[0.0, 0.5], [1.5, 0.0]], [0.4, 3.0], pattern=qu.Sinusoid(0.6, 24.0))
+PROCESSES = [
+    qu.Poisson(2.0, qu.Sinusoid(0.6, 24.0)),
+    qu.Renewal(qu.LogNormal(0.5, 1.2)),
+    qu.Batches(qu.Poisson(2.0), qu.GeometricSizes(2.5)),
+    _BURSTS,
+    qu.DayFactor(_BURSTS, 0.3, 24.0),
+    qu.Trace([0.1, 0.7, 2.3], repeat=True, speed=3.0, thin=0.7),
+]
 STEADY_CONTROLLERS = {  # a name may come twice, with other options
     "ucrl-ac": "arrival_rate_bounds = [1.0, 9.0]\nfirst_episode = 4.0",
     "ucrl-ac (2)": 'arrival_rate_bounds = [0.5, 9.0]\nfirst_episode = 4.0\nsolver = "vi-ae"\nlearn_upper_bound = false',
@@ -53,11 +77,22 @@ STEADY_CONTROLLERS = {  # a name may come twice, with other options
 TICK_CONTROLLERS = {"ucrl2": "", "ucrl2b": "", "kl-ucrl": "", "psrl": "", "ucrl3": ""}
 DRIFT_CONTROLLERS = {
     "oracle-following": "",
+    "oracle-anticipating": "",
     "best-stationary": "",
     "thompson": "memory = 6.0",
     "certainty-equivalent": "memory = 6.0",
     "ucrl-ac-exact": 'interval = "anytime"',
 }
+LOGNORMAL = 'service = { kind = "lognormal", mean = 1.4, cv = 1.2 }'
+BATCHES = 'arrivals = { kind = "batches", rate = 0.4, sizes = { kind = "geometric", mean = 2.0 } }'
+SHIFTS = "servers = { times = [5.0, 16.0], counts = [1, 3, 2], period = 24.0 }"
+PATIENCE = 'patience = { kind = "gamma", mean = 3.0, cv = 0.5 }'
+BREAKDOWNS = """
+[breakdowns]
+uptime = { kind = "weibull", mean = 20.0, cv = 0.8 }
+downtime = { kind = "exponential", rate = 1.0 }
+"""
+WORLD = 'engine = "simpy"\nsolver_latency = 0.7\ngrid_scale = "linear"\n'
 
 
 def _scenario(
@@ -83,19 +118,30 @@ def scenarios() -> dict[str, str]:
         each + (f'\npattern = {{ kind = "{kind}", {numbers} }}' if numbers else "")
         for each, (kind, numbers) in zip(_classes(3), PATTERNS.items(), strict=True)
     ]
+    others = [
+        _classes(1)[0] + "\nday_factor = { cv = 0.3, period = 24.0 }",
+        f'name = "b"\nreward = 3.0\n{BATCHES}\nservice = {{ kind = "weibull", mean = 1.0, cv = 0.6 }}',
+    ]
     queue = "servers = 2\ncapacity = 9\nservice_rate = 0.7"
     small = "servers = 2\ncapacity = 5\nservice_rate = 0.7"
     return {
         "steady": _scenario(queue, _classes(6), STEADY_CONTROLLERS, horizon=150.0, replications=3),
         "ticks": _scenario(small, _classes(3), TICK_CONTROLLERS, horizon=150.0, replications=2),
-        "drift": _scenario(
-            queue, drifting, DRIFT_CONTROLLERS, horizon=96.0, replications=2, more="grid_points = 17\n"
+        "drift": _scenario(queue, drifting, DRIFT_CONTROLLERS, horizon=96.0, replications=2, more="grid_points = 17\n"),
+        "laws": _scenario(
+            queue.replace("service_rate = 0.7", LOGNORMAL), others, {"thompson": ""}, horizon=96.0, replications=2
         ),
-        "world": _scenario(
-            queue, drifting, {"thompson": ""}, horizon=40.0, replications=2,
-            more='engine = "simpy"\nsolver_latency = 0.7\ngrid_scale = "linear"\n',
+        "days": _scenario(queue, others[:1], {"day-following": "reviews = 5"}, horizon=96.0, replications=2),
+        "servers": _scenario(
+            f"{SHIFTS}\n{PATIENCE}\ncapacity = 9\n{LOGNORMAL}",
+            _classes(3),
+            {"certainty-equivalent": ""},
+            horizon=96.0,
+            replications=2,
+            more=BREAKDOWNS,
         ),
-    }  # fmt: skip
+        "world": _scenario(queue, drifting, {"thompson": ""}, horizon=40.0, replications=2, more=WORLD),
+    }
 
 
 def own_function(folder: Path) -> None:
@@ -127,10 +173,15 @@ def numbers(folder: Path) -> None:
     }
     found |= {f"power {p}": elementary.powers(size, p) for p in (-0.7, 0.3, 1.7, 3.1)}
     costs = [
-        qu.Free(), qu.Linear(0.37), qu.Power(0.21, 1.7), qu.Power(0.2, 0.4), qu.Saturating(6.3, 0.45),
-        qu.Deadline(5.1, 1.3), qu.PiecewiseLinear([(0.7, 0.0), (1.9, 2.3), (4.1, 3.9)]),
+        qu.Free(),
+        qu.Linear(0.37),
+        qu.Power(0.21, 1.7),
+        qu.Power(0.2, 0.4),
+        qu.Saturating(6.3, 0.45),
+        qu.Deadline(5.1, 1.3),
+        qu.PiecewiseLinear([(0.7, 0.0), (1.9, 2.3), (4.1, 3.9)]),
         qu.Custom(lambda wait: wait * wait),
-    ]  # fmt: skip
+    ]
     found |= {f"cost {k}": cost(size) for k, cost in enumerate(costs)}
     for servers, rate in ((1, 0.7), (7, 3.3)):
         classes = [qu.JobClass(f"{k}", 1.0, 9.0, cost) for k, cost in enumerate(costs)]
@@ -144,6 +195,15 @@ def numbers(folder: Path) -> None:
     Exponentials(np.random.default_rng(3)).fill(found["exponential"])
     found["gamma"] = [standard_gamma(rng, np.full(3000, shape)) for shape in (0.3, 0.5, 1.0, 1.5, 40.0)]
     found["beta"] = [beta(rng, a, np.full(3000, b)) for a, b in ((0.5, 0.5), (1.0, 1.0), (1.5, 30.0))]
+    for law in LAWS:
+        found[f"law {law.kind}"] = np.empty(20_000)
+        law.stream(np.random.default_rng(4)).fill(found[f"law {law.kind}"])
+        found[f"tails {law.kind}"] = [(law.survival(t), law.laplace(t)) for t in size[:200].tolist()]
+        found[f"moments {law.kind}"] = [law.mean, law.variance, law.cv]
+    for process in PROCESSES:
+        times = np.empty(20_000)
+        kept = process.stream(partial(Randomness(4, 0).for_arrivals, 0)).fill(times)
+        found[f"arrivals {process.kind}"] = times if kept is None else times[kept]
     pattern = qu.Sinusoid(0.6, 24.0, -2.3)
     found["sinusoid"] = [pattern.factor(1e3 * t) for t in size.tolist()]
     for name, values in found.items():

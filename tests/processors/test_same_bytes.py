@@ -18,7 +18,9 @@ import studies
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.registry import OWN
+from queueing_ucrl.model.arrivals import ArrivalProcess
 from queueing_ucrl.model.costs import HoldingCost
+from queueing_ucrl.model.laws import Law
 from queueing_ucrl.model.patterns import ArrivalPattern
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +31,9 @@ def run_studies(folder: Path, variables: dict[str, str]) -> dict[str, bytes]:
     """All files that the studies leave behind in a process with these variables."""
     plain = {key: value for key, value in os.environ.items() if key not in TOGGLES}
     path = os.pathsep.join([str(ROOT), plain.get("PYTHONPATH", "")])
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", studies.__file__, str(folder)],
-        env={**plain, **variables, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-W", "ignore", studies.__file__, str(folder)]
+    environment = {**plain, **variables, "PYTHONPATH": path}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert len(files) > 150
@@ -84,7 +85,12 @@ def test_the_same_bytes_with_the_sums_of_other_processors(
 
 
 def _kinds(base: type) -> set[str]:
-    return {kind.__name__ for kind in base.__subclasses__() if kind.__module__.startswith("queueing_ucrl.")}
+    """The package's own, those left out that are there to be derived from."""
+    found: set[str] = set()
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith("queueing_ucrl."):
+            found |= _kinds(kind) | ({kind.__name__} if not kind.__name__.startswith("_") else set())
+    return found
 
 
 @pytest.mark.parametrize("name", list(studies.scenarios()))
@@ -108,6 +114,8 @@ def test_the_studies_hold_every_cost_pattern_and_controller(tmp_path: Path) -> N
     assert costs == _kinds(HoldingCost)
     assert patterns == _kinds(ArrivalPattern)
     assert controllers == set(OWN)
+    assert {type(law).__name__ for law in studies.LAWS} == _kinds(Law)
+    assert {type(process).__name__ for process in studies.PROCESSES} == _kinds(ArrivalProcess)
 
 
 def test_variables_are_named_for_this_numpy() -> None:

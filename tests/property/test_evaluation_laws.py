@@ -1,5 +1,7 @@
 """What holds of every queue under every policy: balance, Bellman's equations, invariances."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from generators import queues, random_policy, seeds
@@ -15,6 +17,10 @@ def rates_under(queue, policy):
     birth = np.append(policy.admits @ queue.arrival_rates, 0.0)
     reward = np.append((policy.admits * queue.rewards) @ queue.arrival_rates, 0.0)
     return birth, reward
+
+
+def queue_with(queue, classes):
+    return qu.Queue(queue.servers, queue.capacity, queue.service_rate, classes, queue.patience)
 
 
 def policy_for(queue, seed, share):
@@ -51,7 +57,7 @@ def test_gain_is_the_mean_reward_and_the_bias_solves_its_equations(queue, seed, 
 @given(queues(), seeds, shares)
 def test_the_order_of_the_classes_does_not_matter(queue, seed, share):
     policy = policy_for(queue, seed, share)
-    turned = qu.Queue(queue.servers, queue.capacity, queue.service_rate, queue.classes[::-1])
+    turned = queue_with(queue, queue.classes[::-1])
     value, other = qu.evaluate(queue, policy), qu.evaluate(turned, qu.Policy(policy.admits[:, ::-1]))
     assert other.gain == pytest.approx(value.gain, rel=1e-12, abs=1e-12 * queue.max_reward * queue.total_arrival_rate)
     assert np.array_equal(qu.solve(turned).policy.admits[:, ::-1], qu.solve(queue).policy.admits)
@@ -62,8 +68,8 @@ def test_a_class_split_in_two_is_the_same_queue(queue, seed, share):
     """Poisson streams split: half of a class and its other half are the class."""
     policy = policy_for(queue, seed, share)
     first = queue.classes[0]
-    halves = [qu.JobClass(name, first.arrival_rate / 2, first.reward, first.holding_cost) for name in ("one", "two")]
-    split = qu.Queue(queue.servers, queue.capacity, queue.service_rate, [*halves, *queue.classes[1:]])
+    halves = [replace(first, name=name, arrival_rate=first.arrival_rate / 2) for name in ("one", "two")]
+    split = queue_with(queue, [*halves, *queue.classes[1:]])
     admits = np.hstack([policy.admits[:, :1], policy.admits])
     value, other = qu.evaluate(queue, policy), qu.evaluate(split, qu.Policy(admits))
     assert other.gain == pytest.approx(value.gain, rel=1e-12, abs=1e-12 * queue.max_reward * queue.total_arrival_rate)
@@ -78,7 +84,7 @@ def test_the_best_policy_is_at_least_as_good_as_any(queue, seed, share):
 
 @given(queues())
 def test_the_best_policy_is_a_trunk_reservation_and_lets_somebody_into_free_servers(queue):
-    """Feinberg and Yang, Thms 3.1 and 3.5, with R_i > 0."""
+    """Feinberg and Yang, Thms 3.1 and 3.5, with R_i > 0; where jobs give up the second holds."""
     policy = qu.solve(queue).policy
-    assert policy.is_trunk_reservation
+    assert policy.is_trunk_reservation or queue.abandons
     assert max(policy.control_levels) >= min(queue.servers, queue.capacity)

@@ -74,8 +74,8 @@ BLIND = {
 
 @pytest.mark.parametrize("kind", [None, *BLIND])
 def test_colours_are_told_apart_by_all_eyes_and_from_white(kind):
-    linear = [np.array([c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)])
-              for colour in COLOURS]  # fmt: skip
+    rgb = np.array([to_rgb(colour) for colour in COLOURS])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     seen = [np.clip(BLIND[kind] @ rgb if kind else rgb, 0, 1) ** (1 / 2.4) for rgb in linear]
     assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 0.08
     assert max(luminance(colour) for colour in COLOURS) < 0.5
@@ -156,15 +156,13 @@ def test_a_script_without_a_font_is_told_once_and_its_codes_are_drawn(drawn, mon
 def test_a_font_of_the_machine_is_used_for_what_the_own_one_lacks(monkeypatch):
     """A letter of the mathematical alphabets, which matplotlib's STIX has and DejaVu Sans has not."""
     letter = "\U0001d4d0"
-    other = next(
-        (family, path) for family, path in letters._fallbacks() if ord(letter) in letters._characters(path)
-    )  # fmt: skip
+    other = next(font for font in letters._fallbacks() if ord(letter) in letters._characters(font[1]))
     monkeypatch.setattr(letters, "_characters", letters._characters.__wrapped__)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         own = letters._characters(matplotlib.font_manager.findfont(letters.FAMILY))
-        monkeypatch.setattr(letters, "_characters", lambda path: own - {ord(letter)} if "DejaVuSans" in path
-                            else {ord(letter)} if path == other[1] else frozenset())  # fmt: skip
+        known = {matplotlib.font_manager.findfont(letters.FAMILY): own - {ord(letter)}, other[1]: {ord(letter)}}
+        monkeypatch.setattr(letters, "_characters", lambda path: known.get(path, frozenset()))
         with letters.lettering(["a" + letter]) as drawn:
             assert matplotlib.rcParams["font.family"] == ["DejaVu Sans", other[0]]
             assert drawn("a" + letter) == "a" + letter

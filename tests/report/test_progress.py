@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from made_studies import made_scenario, made_study
 from queueing_ucrl.report import progress
 from queueing_ucrl.report.progress import BETWEEN_LINES, FIRST_LINE, STEP, PlainLines, StudyProgress
 from queueing_ucrl.scenario import ControllerChoice
+from queueing_ucrl.simulation.settings import RunSettings
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 40), st.floats(0, 0.2)), max_size=60))
@@ -24,22 +26,22 @@ def test_lines_are_apart_in_time_and_in_work(steps):
             told.append((seconds, share))
     assert (seconds >= FIRST_LINE) == bool(told)
     for (t, s), (u, v) in pairwise(told):
-        assert u - t >= BETWEEN_LINES
+        assert u >= t + BETWEEN_LINES
         assert v - s >= STEP - 1e-12
     assert len(told) <= 1 + 1 / STEP
 
 
 @pytest.fixture
 def study_progress():
-    scenario = made_scenario(made_study(["a"]))
     choices = tuple(ControllerChoice(name, {}, None) for name in "ab")
-    return lambda: StudyProgress(type(scenario)(scenario.title, scenario.queue, scenario.path, choices, replications=5))
+    scenario = replace(made_scenario(made_study(["a"])), controllers=choices, settings=RunSettings(1e5, 5))
+    return lambda: StudyProgress(scenario)
 
 
 def test_a_long_study_writes_lines_of_what_is_done_and_left(study_progress, capsys, monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
     with study_progress() as one:
-        one.done(None, 1, 10)
+        one.on_result(None, 1, 10)
         for _ in range(100):
             time.sleep(0.05)
             if one.lines.told_at >= 0:
@@ -53,7 +55,7 @@ def test_a_long_study_writes_lines_of_what_is_done_and_left(study_progress, caps
 def test_trials_found_in_the_folder_do_not_shorten_what_is_left(study_progress, capsys, monkeypatch):
     monkeypatch.setattr(progress, "FIRST_LINE", 1e9)
     with study_progress() as one:
-        one.done(None, 8, 10)  # seven were there
+        one.on_result(None, 8, 10)  # seven were there
         one.began -= 60.0  # one trial in a minute, two to go
         monkeypatch.setattr(progress, "FIRST_LINE", 0.0)
         for _ in range(100):
@@ -66,7 +68,7 @@ def test_trials_found_in_the_folder_do_not_shorten_what_is_left(study_progress, 
 
 def test_a_short_study_is_silent(study_progress, capsys):
     with study_progress() as one:
-        one.done(None, 10, 10)
+        one.on_result(None, 10, 10)
     assert capsys.readouterr().err == ""
 
 

@@ -13,7 +13,7 @@ from scipy.linalg import expm
 from scipy.stats import kstest
 
 import queueing_ucrl as qu
-from queueing_ucrl.learning.fixed import next_change
+from queueing_ucrl.learning.baselines import next_change
 from queueing_ucrl.model.drift import common_period
 
 PATTERNS = [
@@ -25,10 +25,9 @@ PATTERNS = [
 
 
 def two_class_queue(first: qu.ArrivalPattern, second: qu.ArrivalPattern, capacity: int = 12) -> qu.Queue:
-    return qu.Queue(3, capacity, 0.5, [
-        qu.JobClass("a", 1.0, 10.0, qu.Linear(0.5), first),
-        qu.JobClass("b", 0.8, 4.0, qu.Linear(0.2), second),
-    ])  # fmt: skip
+    a = qu.JobClass("a", 1.0, 10.0, qu.Linear(0.5), first)
+    b = qu.JobClass("b", 0.8, 4.0, qu.Linear(0.2), second)
+    return qu.Queue(3, capacity, 0.5, [a, b])
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -45,9 +44,16 @@ def test_the_mean_and_the_ceiling_are_those_of_the_factor(pattern):
 
 @pytest.mark.parametrize(
     ("times", "factors", "period"),
-    [([1.0], [1.0], 2.0), ([2.0, 1.0], [1, 1, 1], 3.0), ([1.0], [1.0, -1.0], 2.0), ([1.0], [0.0, 0.0], 2.0),
-     ([3.0], [1.0, 2.0], 2.0), ([0.0], [1.0, 2.0], 2.0), ([math.nan], [1.0, 2.0], 2.0)],
-)  # fmt: skip
+    [
+        ([1.0], [1.0], 2.0),
+        ([2.0, 1.0], [1, 1, 1], 3.0),
+        ([1.0], [1.0, -1.0], 2.0),
+        ([1.0], [0.0, 0.0], 2.0),
+        ([3.0], [1.0, 2.0], 2.0),
+        ([0.0], [1.0, 2.0], 2.0),
+        ([math.nan], [1.0, 2.0], 2.0),
+    ],
+)
 def test_steps_that_make_no_sense_are_refused(times, factors, period):
     with pytest.raises(ValueError, match="steps need"):
         qu.Steps(times, factors, period)
@@ -123,10 +129,9 @@ def test_simulated_gain_agrees_with_the_drifting_law(first, second, horizon):
     controller = qu.TrunkReservation((12, 6))
     exact = qu.Drift(queue, horizon).gain(policy)
     length = horizon or 30_000.0
-    gains = np.array([
-        qu.simulate(queue, controller, horizon=length, seed=5, replication=r, grid=[length]).summary()["gain"]
-        for r in range(40)
-    ])  # fmt: skip
+    settings = {"horizon": length, "seed": 5, "grid": [length]}
+    runs = (qu.simulate(queue, controller, replication=r, **settings) for r in range(40))
+    gains = np.array([run.summary()["gain"] for run in runs])
     assert abs(gains.mean() - exact) < 4.5 * gains.std(ddof=1) / math.sqrt(40) + 1e-3 * exact * (horizon is None)
 
 
@@ -142,10 +147,9 @@ def test_following_the_rates_earns_more_than_the_best_policy_that_never_changes(
 
 def test_forgetting_pays_where_rates_change_rarely_and_by_much():
     """Paired over 12 replications: 9 % more reward, and the 95 % interval lies above 5 %."""
-    queue = qu.Queue(3, 12, 0.5, [
-        qu.JobClass("a", 1.0, 10.0, qu.Linear(0.5), qu.Steps([4000.0], [0.1, 2.0], 8000.0)),
-        qu.JobClass("b", 1.0, 4.0, qu.Linear(0.2), qu.Steps([4000.0], [1.5, 0.5], 8000.0)),
-    ])  # fmt: skip
+    a = qu.JobClass("a", 1.0, 10.0, qu.Linear(0.5), qu.Steps([4000.0], [0.1, 2.0], 8000.0))
+    b = qu.JobClass("b", 1.0, 4.0, qu.Linear(0.2), qu.Steps([4000.0], [1.5, 0.5], 8000.0))
+    queue = qu.Queue(3, 12, 0.5, [a, b])
     learners = [qu.CertaintyEquivalent(), qu.CertaintyEquivalent(memory=400.0)]
     study = qu.replicate(queue, learners, horizon=32_000.0, replications=12, seed=5, jobs=1)
     more = study.differences("certainty-equivalent", "expected_reward").iloc[-1]
@@ -193,13 +197,13 @@ def random_drift(seed: int) -> tuple[qu.Queue, qu.Policy, float | None]:
     horizon = None if seed % 3 == 0 else float(rng.uniform(0.3, 30))
     classes, servers = int(rng.integers(1, 4)), int(rng.integers(1, 4))
     capacity, unit = servers + int(rng.integers(0, 6)), float(rng.choice([0.5, 2.0, 6.0]))
-    queue = qu.Queue(servers, capacity, float(10 ** rng.uniform(-1, 0.5)), [
-        qu.JobClass(
-            f"class {i}", float(rng.uniform(0.2, 2)), float(rng.uniform(5, 10)), qu.Linear(float(rng.uniform(0, 0.5))),
-            random_pattern(rng, unit, repeats=horizon is None),
-        )
-        for i in range(classes)
-    ])  # fmt: skip
+    service_rate = float(10 ** rng.uniform(-1, 0.5))
+    drawn = []
+    for i in range(classes):
+        rate, reward, cost = (float(rng.uniform(*limits)) for limits in ((0.2, 2), (5, 10), (0, 0.5)))
+        pattern = random_pattern(rng, unit, repeats=horizon is None)
+        drawn.append(qu.JobClass(f"class {i}", rate, reward, qu.Linear(cost), pattern))
+    queue = qu.Queue(servers, capacity, service_rate, drawn)
     return queue, qu.Policy(rng.random((capacity, classes)) < 0.75), horizon
 
 
@@ -282,10 +286,9 @@ def test_gain_where_one_off_steps_periods_and_horizons_do_not_fit_together(first
 @pytest.mark.parametrize(("servers", "capacity", "period"), [(1, 60, 3.0), (4, 80, 0.5), (20, 60, 40.0), (2, 9, 0.01)])
 def test_gain_of_a_queue_that_forgets_slowly(servers, capacity, period):
     """Critical load: the law needs hundreds of periods to settle. Against dense matrices."""
-    queue = qu.Queue(servers, capacity, 1.0, [
-        qu.JobClass("a", 0.6 * servers, 10.0, qu.Linear(0.1), qu.Steps([0.3 * period], [2.4, 0.4], period)),
-        qu.JobClass("b", 0.4 * servers, 6.0, qu.Linear(0.1), qu.Steps([0.6 * period], [0.02, 2.47], period)),
-    ])  # fmt: skip
+    a = qu.JobClass("a", 0.6 * servers, 10.0, qu.Linear(0.1), qu.Steps([0.3 * period], [2.4, 0.4], period))
+    b = qu.JobClass("b", 0.4 * servers, 6.0, qu.Linear(0.1), qu.Steps([0.6 * period], [0.02, 2.47], period))
+    queue = qu.Queue(servers, capacity, 1.0, [a, b])
     policy = qu.Policy.trunk_reservation((capacity, capacity - 3), capacity)
     drift = qu.Drift(queue)
     cycle, earned = np.eye(capacity + 1), np.zeros(capacity + 1)
@@ -344,10 +347,9 @@ def test_the_common_period_is_a_whole_number_of_each(periods):
 
 
 def test_best_stationary_works_on_a_large_queue_and_tells_how_far_it_is():
-    queue = qu.Queue(2, 2000, 1.0, [
-        qu.JobClass("a", 1.4, 10.0, qu.Linear(0.02), qu.Steps([6.0], [0.5, 1.5], 12.0)),
-        qu.JobClass("b", 1.0, 6.0, qu.Linear(0.02), qu.Steps([6.0], [1.6, 0.4], 12.0)),
-    ])  # fmt: skip
+    a = qu.JobClass("a", 1.4, 10.0, qu.Linear(0.02), qu.Steps([6.0], [0.5, 1.5], 12.0))
+    b = qu.JobClass("b", 1.0, 6.0, qu.Linear(0.02), qu.Steps([6.0], [1.6, 0.4], 12.0))
+    queue = qu.Queue(2, 2000, 1.0, [a, b])
     told = []
     policy, gain = qu.best_stationary(queue, on_progress=lambda tried, best: told.append((tried, best)))
     tried, best = zip(*told, strict=True)
@@ -362,13 +364,12 @@ def test_best_stationary_is_the_best_of_all_trunk_reservation_policies_of_small_
     rng = np.random.default_rng([10, seed])
     horizon = None if seed % 2 else 40.0
     capacity, classes = (6, 2) if seed % 4 < 2 else (3, 3)
-    queue = qu.Queue(2, capacity, 0.5, [
-        qu.JobClass(
-            f"class {i}", float(rng.uniform(0.2, 1.5)), float(rng.uniform(1, 10)), qu.Linear(float(rng.uniform(0, 1))),
-            random_pattern(rng, 4.0, repeats=horizon is None),
-        )
-        for i in range(classes)
-    ])  # fmt: skip
+    drawn = []
+    for i in range(classes):
+        rate, reward, cost = (float(rng.uniform(*limits)) for limits in ((0.2, 1.5), (1, 10), (0, 1)))
+        pattern = random_pattern(rng, 4.0, repeats=horizon is None)
+        drawn.append(qu.JobClass(f"class {i}", rate, reward, qu.Linear(cost), pattern))
+    queue = qu.Queue(2, capacity, 0.5, drawn)
     policy, gain = qu.best_stationary(queue, horizon)
     drift = qu.Drift(queue, horizon)
     every = [

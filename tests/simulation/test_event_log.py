@@ -18,21 +18,27 @@ from queueing_ucrl.simulation.event_log import read_metadata
 ENGINES = ["compiled", "simpy"]
 UCRL = qu.UcrlAc((1.0, 4.0), 10.0)
 COLUMNS = {
-    "time": "float64", "event": "category", "job": "Int64", "job_class": "category", "in_system": "int32",
-    "episode": "int32", "wait": "float64", "reward": "float64", "cost": "float64", "expected_reward": "float64",
+    "time": "float64",
+    "event": "category",
+    "job": "Int64",
+    "job_class": "category",
+    "server": "Int32",
+    "in_system": "int32",
+    "episode": "int32",
+    "wait": "float64",
+    "reward": "float64",
+    "cost": "float64",
+    "expected_reward": "float64",
     "replication": "int32",
-}  # fmt: skip
+}
 
 
 def mixed_costs():
     """Costs that are not linear, so that the order and the way of computing them would show."""
-    return qu.Queue(
-        2, 8, 1.0, [
-            qu.JobClass("power", 0.9, 9.0, qu.Power(0.7, 1.7)),
-            qu.JobClass("saturating", 0.8, 5.0, qu.Saturating(3.0, 0.4)),
-            qu.JobClass("deadline", 0.7, 4.0, qu.Deadline(2.0, 0.3)),
-        ],
-    )  # fmt: skip
+    power = qu.JobClass("power", 0.9, 9.0, qu.Power(0.7, 1.7))
+    saturating = qu.JobClass("saturating", 0.8, 5.0, qu.Saturating(3.0, 0.4))
+    deadline = qu.JobClass("deadline", 0.7, 4.0, qu.Deadline(2.0, 0.3))
+    return qu.Queue(2, 8, 1.0, [power, saturating, deadline])
 
 
 def simulate(queue, log, *, engine="auto", horizon=700.0, controller=UCRL):
@@ -42,7 +48,7 @@ def simulate(queue, log, *, engine="auto", horizon=700.0, controller=UCRL):
 def test_the_columns_are_those_of_the_design():
     events = simulate(paper_queue(), log=True).events
     assert {name: str(kind) for name, kind in events.dtypes.items()} == COLUMNS
-    assert list(events["event"].cat.categories) == ["admit", "reject", "block", "start", "depart", "review"]
+    assert list(events["event"].cat.categories)[:6] == ["admit", "reject", "block", "start", "depart", "review"]
     assert list(events["job_class"].cat.categories) == ["gold", "basic"]
     assert (events["replication"] == 2).all()
 
@@ -96,14 +102,14 @@ def test_the_file_says_where_it_comes_from(tmp_path):
     assert (origin["seed"], origin["replication"], origin["horizon"]) == (3, 2, 700.0)
     assert (origin["engine"], origin["controller"], origin["solver_latency"]) == ("compiled", "ucrl-ac", 0.0)
     assert origin["queue"]["servers"] == 5
-    assert origin["queue"]["classes"][0]["holding_cost"] == {"kind": "Linear", "rate": 0.1}
+    assert origin["queue"]["classes"][0]["holding_cost"] == {"kind": "linear", "rate": 0.1}
     assert origin["queue"] == json.loads(json.dumps(paper_queue().plain_data()))
 
 
 def test_a_cost_that_is_a_function_can_be_logged(tmp_path):
     queue = qu.Queue(1, 4, 1.0, [qu.JobClass("a", 1.0, 2.0, qu.Custom(np.tanh))])
     run = simulate(queue, tmp_path / "log.parquet", controller="admit-all")
-    assert read_metadata(tmp_path / "log.parquet")["queue"]["classes"][0]["holding_cost"]["kind"] == "Custom"
+    assert read_metadata(tmp_path / "log.parquet")["queue"]["classes"][0]["holding_cost"]["kind"] == "custom"
     assert run.events["cost"].max() > 0
 
 
@@ -126,7 +132,7 @@ def test_a_run_without_a_log_says_how_to_keep_one():
 class Broken(qu.AdmitAll):
     """Fails at its first review."""
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         policy = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
 
         class Session:
@@ -139,17 +145,20 @@ class Broken(qu.AdmitAll):
         return Session()
 
 
-def test_a_run_that_fails_leaves_no_file_that_looks_whole(tmp_path):
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_that_fails_leaves_a_log_up_to_there_that_does_not_look_whole(tmp_path, engine):
     with pytest.raises(RuntimeError, match="out of ideas"):
-        simulate(paper_queue(), tmp_path / "log.parquet", controller=Broken())
+        simulate(paper_queue(), tmp_path / "log.parquet", controller=Broken(), engine=engine)
     assert os.listdir(tmp_path) == ["log.partial.parquet"]
-    assert qu.read_events(tmp_path / "log.partial.parquet")["time"].max() < 300.0
+    left = qu.read_events(tmp_path / "log.partial.parquet")
+    whole = simulate(paper_queue(), True, controller="admit-all").events
+    pd.testing.assert_frame_equal(left, whole[whole["time"] < 300.0])
 
 
 def test_a_log_that_cannot_be_written_is_told_before_the_run(tmp_path):
     class Never(qu.AdmitAll):
-        def begin(self, knowledge, chance):
-            session = super().begin(knowledge, chance)
+        def begin(self, knowledge, rng):
+            session = super().begin(knowledge, rng)
 
             class Watched:
                 def first(self):

@@ -36,7 +36,7 @@ class Follow(qu.Controller):
     def __init__(self, policy):
         self.policy = policy
 
-    def begin(self, knowledge, chance):
+    def begin(self, knowledge, rng):
         return self
 
     def first(self):
@@ -189,4 +189,4 @@ def test_quantiles_of_waits_agree_with_the_log():
         assert row["mean_wait"] == pytest.approx(waits.mean(), rel=1e-9)
         assert row["wait_95"] == pytest.approx(np.quantile(waits, 0.95), rel=0.012)
         for level in (0.3, 0.5, 0.9, 0.99):
-            assert run.records.waits.quantile(i, level) == pytest.approx(np.quantile(waits, level), rel=0.015)
+            assert run.ledger.waits.quantile(i, level) == pytest.approx(np.quantile(waits, level), rel=0.015)

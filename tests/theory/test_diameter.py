@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact import all_policies, decimals, rational_diameter
+from exact import all_policies, decimals, rational_death_rates, rational_diameter
 from generators import paper_queue, random_queue
 
 import queueing_ucrl as qu
@@ -119,8 +119,7 @@ def test_diameter_by_its_definition(queue):
 def direct_lower_bound(queue):
     """App. A before the three cases: (1 - Lambda/U) sum_{s<S} prod_{s<x<S} mu(x) / Lambda, in rationals."""
     rate = sum((Fraction(c.arrival_rate) for c in queue.classes), Fraction(0))
-    S, servers = queue.capacity, min(queue.servers, queue.capacity)
-    mu = [min(s, servers) * Fraction(queue.service_rate) for s in range(S + 1)]
+    S, mu = queue.capacity, rational_death_rates(queue)
     total = sum(math.prod((mu[x] / rate for x in range(s + 1, S)), start=Fraction(1)) for s in range(S))
     return mu[S] / (rate + mu[S]) * total
 

@@ -12,20 +12,23 @@ from queueing_ucrl.solvers.trunk_search import LARGEST_SEARCH
 GAIN_CLAIM = 1e-9  # relative
 MOST_ITERATIONS = 60  # twice what any of them takes: levels that creep would take hundreds
 
+
+def two_classes(system, first, second):
+    """A queue of (servers, capacity, service rate) with classes a and b of (arrival rate, reward, holding cost)."""
+    return qu.Queue(*system, [qu.JobClass("a", *first), qu.JobClass("b", *second)])
+
+
 DEADLINES = [
     qu.Queue(1, 300, 1.0, [qu.JobClass("a", 2.0, 10.0, qu.Deadline(5.0, 210.0))]),
     qu.Queue(10, 150, 1.0, [qu.JobClass("a", 15.0, 10.0, qu.Deadline(8.0, 13.5))]),
-    qu.Queue(
-        13, 150, 4.5,
-        [qu.JobClass("a", 14.0, 5.58, qu.Power(1.0, 2.0)),
-         qu.JobClass("b", 94.5, 5.61, qu.PiecewiseLinear([(3.0, 0.0), (6.0, 1.7)]))],
+    two_classes(
+        (13, 150, 4.5),
+        (14.0, 5.58, qu.Power(1.0, 2.0)),
+        (94.5, 5.61, qu.PiecewiseLinear([(3.0, 0.0), (6.0, 1.7)])),
     ),
-]  # fmt: skip
-FORTUNES = qu.Queue(
-    2, 12, 1.0,
-    [qu.JobClass("rare", 1e-9, 1e9), qu.JobClass("flood", 1e6, 1.0, qu.Linear(1e-3)),
-     qu.JobClass("third", 1.0, 1.5, qu.Linear(0.03))],
-)  # fmt: skip
+]
+RARE, FLOOD = qu.JobClass("rare", 1e-9, 1e9), qu.JobClass("flood", 1e6, 1.0, qu.Linear(1e-3))
+FORTUNES = qu.Queue(2, 12, 1.0, [RARE, FLOOD, qu.JobClass("third", 1.0, 1.5, qu.Linear(0.03))])
 
 
 def assert_solved(model):
@@ -140,19 +143,19 @@ def test_a_fortune_that_hardly_ever_comes_does_not_blur_the_rest(method):
     assert solution.gain == pytest.approx(3.4698035, rel=1e-7)
 
 
+LATE = qu.PiecewiseLinear([(2.7022093653772536, 0.0), (7.800233650724933, 565646.903258307)])
 FLOODS = [
-    qu.Queue(
-        7, 71, 1.1721260608658088,
-        [qu.JobClass("a", 2954875.055588342, 426732.5980427791,
-                     qu.PiecewiseLinear([(2.7022093653772536, 0.0), (7.800233650724933, 565646.903258307)])),
-         qu.JobClass("b", 13.989635314612478, 85562.5019118545)],
+    two_classes(
+        (7, 71, 1.1721260608658088),
+        (2954875.055588342, 426732.5980427791, LATE),
+        (13.989635314612478, 85562.5019118545),
     ),
-    qu.Queue(
-        3, 60, 1.9136023722848146,
-        [qu.JobClass("a", 2815881.0013644453, 11930.834778263159, qu.Deadline(6814.317446158973, 6.597370327139996)),
-         qu.JobClass("b", 4.262696227594549, 1758.5934876163374)],
+    two_classes(
+        (3, 60, 1.9136023722848146),
+        (2815881.0013644453, 11930.834778263159, qu.Deadline(6814.317446158973, 6.597370327139996)),
+        (4.262696227594549, 1758.5934876163374),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("method", ["pi-b", "pi"])
@@ -163,19 +166,19 @@ def test_more_jobs_than_can_be_served_do_not_multiply_what_is_taken_for_equal(qu
     assert left <= GAIN_CLAIM * rho
 
 
+BENT = qu.PiecewiseLinear([(4.935028313206627, 0.0), (9.870056626413254, 1.1576708976277732)])
 CLOSED = [  # the improved policy closes a state in the middle; above it its bias is rounding, as large as 1e34
-    qu.Queue(
-        16, 875, 3.1458772203854943,
-        [qu.JobClass("a", 80.29193939253966, 3.5463576316719583,
-                     qu.PiecewiseLinear([(4.935028313206627, 0.0), (9.870056626413254, 1.1576708976277732)])),
-         qu.JobClass("b", 193.29793559212624, 3.791047839253265, qu.Deadline(6.98620635279518, 4.416393366174227))],
+    two_classes(
+        (16, 875, 3.1458772203854943),
+        (80.29193939253966, 3.5463576316719583, BENT),
+        (193.29793559212624, 3.791047839253265, qu.Deadline(6.98620635279518, 4.416393366174227)),
     ),
-    qu.Queue(
-        31, 1463, 1.10220505346267,
-        [qu.JobClass("a", 63.20209067052208, 5.543733844007636, qu.Deadline(8.14113559050595, 18.20677052198128)),
-         qu.JobClass("b", 15.313778272626708, 5.02212086854426, qu.Power(1.494191367875831e-06, 4.0))],
+    two_classes(
+        (31, 1463, 1.10220505346267),
+        (63.20209067052208, 5.543733844007636, qu.Deadline(8.14113559050595, 18.20677052198128)),
+        (15.313778272626708, 5.02212086854426, qu.Power(1.494191367875831e-06, 4.0)),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("queue", CLOSED)
@@ -195,10 +198,9 @@ def bias_and_error(model, policy):
     birth = np.append((policy.admits * model.arrival_rates).sum(axis=1), 0.0)
     earned = np.append((policy.admits * model.arrival_rates * model.rewards).sum(axis=1), 0.0)
     error = np.empty(model.capacity)
-    evaluation_error(
-        birth, model.service_rates, earned, value.gain, value.stationary, value.relative_bias, error
-    )  # fmt: skip
-    return value.relative_bias, error
+    law, bias = value.stationary, value.relative_bias
+    evaluation_error(birth, model.service_rates, earned, value.gain, law, bias, error)
+    return bias, error
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -97,7 +97,10 @@ def test_littles_law_and_conservation_on_random_queues_and_policies():
         assert seen.mean_in_system == pytest.approx(busy + seen.mean_waiting, rel=1e-11, abs=1e-14)
         # who comes is let in, turned away or finds no room
         np.testing.assert_allclose(seen.admission + seen.rejection + seen.blocking, 1.0, rtol=1e-12)
-        assert seen.throughput == pytest.approx(float(admitted.sum()), rel=1e-12)
+        # who is let in is served or gives up, at rate theta while waiting
+        assert seen.throughput + seen.abandonments == pytest.approx(float(admitted.sum()), rel=1e-12)
+        assert seen.abandonments == pytest.approx(queue.patience_rate * seen.mean_waiting, rel=1e-11, abs=1e-14)
+        assert seen.throughput == pytest.approx(float(queue.arrival_rates @ seen.served), rel=1e-12)
         assert seen.gain == pytest.approx(qu.evaluate(queue, policy).gain, rel=1e-15)
 
 

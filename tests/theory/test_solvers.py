@@ -46,22 +46,22 @@ def test_policy_and_gain_agree_with_pi_b_on_500_random_queues(method):
 
 
 def test_the_best_trunk_reservation_agrees_with_pi_b_on_random_queues():
-    """With rates that do not depend on the state a trunk reservation policy is best (Feinberg and Yang)."""
+    """With rates that do not depend on the state, and patient jobs, such a policy is best (Feinberg and Yang)."""
     tried = 0
     for number, queue in enumerate(random_queues()):
         policies = (queue.capacity + 1) ** len(queue.classes)
-        if policies <= SEARCHABLE:
+        if policies <= SEARCHABLE and not queue.abandons:
             solution = qu.solve(queue, "trunk-search")
             assert solution.iterations == policies
             assert solution.policy == best(number).policy
             assert_same_gain(solution, best(number))
             tried += 1
-    assert tried >= 400
+    assert tried >= 200
 
 
 def test_pi_b_gives_a_trunk_reservation_policy_on_random_queues():
     for number in range(500):
-        assert best(number).policy.is_trunk_reservation
+        assert best(number).policy.is_trunk_reservation or random_queues()[number].abandons
 
 
 @pytest.mark.parametrize("method", ["pi", "vi-ae", "lp"])

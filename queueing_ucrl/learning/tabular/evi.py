@@ -24,6 +24,7 @@ numba picks the function by the tuple's type, so all kinds share this file's loo
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,10 +32,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
 
 DAMPING = 0.9  # alpha
 TIE = 1e-11  # of 1 + the span of u, which bounds the values compared; rounding moves them by 1e-14 of it
@@ -51,11 +51,13 @@ def kind_of_set(kind: type) -> Callable[[Callable[..., None]], Callable[..., Non
     """Make the decorated function the `look_ahead` of sets of this kind (a NamedTuple of arrays)."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        # not annotated: numba compares its parameters with the function's to the letter
-        def choose(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+        def choose(
+            sets: Any, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray
+        ) -> Callable[..., None] | None:
             return function if getattr(sets, "instance_class", None) is kind else None
 
-        overload(look_ahead)(choose)
+        choose.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        overload(look_ahead)(choose)  # numba compares the two signatures, annotations and all
         return function
 
     return register
@@ -71,7 +73,7 @@ class Optimum(NamedTuple):
 
 
 @compiled
-def rank(u, order):  # type: ignore[no-untyped-def]
+def rank(u: FloatArray, order: IntArray) -> None:
     """Sort `order` so that u falls along it, equals by number. O(X) if nearly sorted, as it is from sweep to sweep."""
     for i in range(1, order.size):
         x = order[i]
@@ -83,7 +85,15 @@ def rank(u, order):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sweeps(sets, rewards, u, order, table, epsilon, limit):  # type: ignore[no-untyped-def]
+def _sweeps(
+    sets: Any,
+    rewards: FloatArray,
+    u: FloatArray,
+    order: IntArray,
+    table: FloatArray,
+    epsilon: float,
+    limit: int,
+) -> tuple[int, float, float]:
     """Sweep until the span is below epsilon or `limit` sweeps are done; (sweeps, min, max of L u - u).
 
     `table` is left with r+(s,a) + max p . u of the last sweep.
@@ -115,11 +125,11 @@ def _sweeps(sets, rewards, u, order, table, epsilon, limit):  # type: ignore[no-
     return limit, lowest, highest
 
 
-def best_actions(table: FloatArray, allowance: float, visits: IntArray, chance: np.random.Generator) -> IntArray:
+def best_actions(table: FloatArray, allowance: float, visits: IntArray, rng: np.random.Generator) -> IntArray:
     """For each state an action within `allowance` of the best value: of these the least visited, of those any."""
     tied = table >= table.max(axis=1, keepdims=True) - allowance
     least = np.where(tied, visits, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
-    return np.argmax(np.where(tied & (visits == least), chance.random(table.shape), -1.0), axis=1)
+    return np.argmax(np.where(tied & (visits == least), rng.random(table.shape), -1.0), axis=1)
 
 
 def extended_value_iteration(
@@ -127,12 +137,12 @@ def extended_value_iteration(
     rewards: FloatArray,
     epsilon: float,
     visits: IntArray,
-    chance: np.random.Generator,
-    farthest: float = math.inf,
+    rng: np.random.Generator,
+    most_sweeps: float = math.inf,
 ) -> Optimum:
     """The best actions over all processes with these rewards r+ (X by A) and transition laws in `sets`, from u = 0.
 
-    visits (X by A) and chance decide between equal actions. farthest: so many sweeps at most; the actions are then
+    visits (X by A) and rng decide between equal actions. most_sweeps: so many sweeps at most; the actions are then
     those that are best for about so many steps to come.
     """
     if not epsilon > 0:
@@ -145,13 +155,13 @@ def extended_value_iteration(
     total = checked = 0
     last = np.inf
     while True:
-        sweeps, lowest, highest = _sweeps(sets, rewards, u, order, table, epsilon, int(min(limit, farthest - total)))
+        sweeps, lowest, highest = _sweeps(sets, rewards, u, order, table, epsilon, int(min(limit, most_sweeps - total)))
         total += sweeps
         span = highest - lowest
-        if span < epsilon or total >= farthest:
-            actions = best_actions(table, TIE * (1.0 + float(u.max())), visits, chance)
+        if span < epsilon or total >= most_sweeps:
+            actions = best_actions(table, TIE * (1.0 + float(u.max())), visits, rng)
             return Optimum(actions, 0.5 * (lowest + highest), u, total)
-        if total - checked < PATIENCE or farthest < math.inf:
+        if total - checked < PATIENCE or most_sweeps < math.inf:
             continue
         if not span < last * (1.0 - 1e-6):
             raise SolverError(

@@ -23,13 +23,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import exp, log, log1p
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
-from queueing_ucrl.model.elementary import exp, log, log1p
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
 
 LARGEST = 690.0  # of log y: beyond it the mass off the best state of Z is below 1e-299
 CLOSE = 1e-7  # a Newton step in log y of this size leaves an error of its square
@@ -47,7 +46,7 @@ class KlBalls(NamedTuple):
 
 
 @compiled
-def divergence(p, d, size, y):  # type: ignore[no-untyped-def]
+def divergence(p: FloatArray, d: FloatArray, size: int, y: float) -> tuple[float, float, float]:
     """f(y), its derivative by log y, and sum p / (1 + d y). O(|Z|)."""
     entropy = 0.0
     total = 0.0
@@ -64,7 +63,7 @@ def divergence(p, d, size, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def solve_divergence(p, d, size, budget, log_y):  # type: ignore[no-untyped-def]
+def solve_divergence(p: FloatArray, d: FloatArray, size: int, budget: float, log_y: float) -> float:
     """log y with f(y) = budget > 0, at most LARGEST, from the guess log_y (nan: none). d must not all be 0.
 
     Newton's method on log y, kept inside a bracket that shrinks at every step.
@@ -98,10 +97,22 @@ def solve_divergence(p, d, size, budget, log_y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_in_kl_ball(p, d, centre, support, size, budget, log_y, u, best, law):  # type: ignore[no-untyped-def]
+def best_in_kl_ball(
+    p: FloatArray,
+    d: FloatArray,
+    centre: FloatArray,
+    support: IntArray,
+    size: int,
+    budget: float,
+    log_y: float,
+    u: FloatArray,
+    best: int,
+    law: FloatArray,
+) -> tuple[float, float]:
     """Fill `law` with the q of KL(centre || q) <= budget that makes q . u largest; (q . u, where the search ended).
 
-    p and d are scratch space. `best` is a state of largest u. O(X) and some 3 |Z| logarithms.
+    p and d are scratch space. `best` is a state of largest u. O(X) and some 3 |Z| logarithms. One function, though a
+    long one: its three cases share p, d, y and the mass that stays on Z.
     """
     for x in range(u.size):
         law[x] = 0.0
@@ -142,19 +153,19 @@ def best_in_kl_ball(p, d, centre, support, size, budget, log_y, u, best, law):  
 
 
 @kind_of_set(KlBalls)
-def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+def _look_ahead(sets: KlBalls, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
     p = np.empty(u.size)
     d = np.empty(u.size)
     for s in range(table.shape[0]):
         for a in range(table.shape[1]):
-            table[s, a], sets.log_y[s, a] = best_in_kl_ball(
-                p, d, sets.centre[s, a], sets.support[s, a], sets.size[s, a], sets.budget[s, a], sets.log_y[s, a],
-                u, order[0], law,
-            )  # fmt: skip
+            centre, support, size = sets.centre[s, a], sets.support[s, a], sets.size[s, a]
+            budget, log_y = sets.budget[s, a], sets.log_y[s, a]
+            found = best_in_kl_ball(p, d, centre, support, size, budget, log_y, u, order[0], law)
+            table[s, a], sets.log_y[s, a] = found
 
 
 @compiled
-def _supports(transitions, support, size):  # type: ignore[no-untyped-def]
+def _supports(transitions: IntArray, support: IntArray, size: IntArray) -> None:
     for s in range(transitions.shape[0]):
         for a in range(transitions.shape[1]):
             size[s, a] = 0
@@ -187,8 +198,8 @@ class KlUcrl(TabularLearner):
 
     name: ClassVar[str] = "kl-ucrl"
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> KlUcrlSession:
-        return KlUcrlSession(knowledge, chance, self.delta)
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> KlUcrlSession:
+        return KlUcrlSession(knowledge, rng, self.delta)
 
 
 class KlUcrlSession(OptimisticSession):

@@ -13,7 +13,7 @@ before its draws resemble what was seen.
 
 The drawn process is solved by extended value iteration with sets of one law each, its gain to ACCURACY. A draw may
 fall into parts that hardly meet (a small alpha makes laws that stay where they are), which no number of sweeps joins:
-so it looks no farther ahead than as many ticks as it has seen, within FARTHEST.
+so it looks no farther ahead than as many ticks as it has seen, within MOST_SWEEPS.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import Optimum, extended_value_iteration, kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, TabularLearner, TabularSession
-from queueing_ucrl.model.waits import FloatArray
 from queueing_ucrl.variates import beta, standard_gamma
 
 ACCURACY = 1e-6  # of R_max a tick: the best policy of the draw, not one that gets better with t
 LARGEST_PRIOR = 1e6  # beyond it no run is long enough to learn anything
-FARTHEST = (1_000, 100_000)  # sweeps, at the start and ever; the paper's queues take some thousands at most
+MOST_SWEEPS = (1_000, 100_000)  # at the start and ever; the paper's queues take some thousands at most
 
 
 class Points(NamedTuple):
@@ -41,7 +41,7 @@ class Points(NamedTuple):
 
 
 @kind_of_set(Points)
-def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+def _look_ahead(sets: Points, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
     states, choices = table.shape
     for s in range(states):
         for a in range(choices):
@@ -52,24 +52,24 @@ def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
                 table[s, a] += sets.laws[x, s, a] * u[x]
 
 
-def draw_laws(seen: Experience, prior: float, chance: np.random.Generator) -> Points:
+def draw_laws(seen: Experience, prior: float, rng: np.random.Generator) -> Points:
     """p ~ Dirichlet(prior + counts) for each pair, by normalised gamma variables.
 
     Where all of a pair's are too small for a double (a tiny prior, nothing seen), one of them is still larger than the
     others by many orders, each with the same chance: its state gets all the mass.
     """
-    gammas = standard_gamma(chance, prior + seen.transitions)
+    gammas = standard_gamma(rng, prior + seen.transitions)
     for s, a in np.argwhere(gammas.max(axis=2) < np.finfo(np.float64).tiny):
         gammas[s, a] = 0.0
-        gammas[s, a, chance.integers(seen.states)] = 1.0
+        gammas[s, a, rng.integers(seen.states)] = 1.0
     laws = gammas / gammas.sum(axis=2, keepdims=True)
     return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
 
 
-def draw_rewards(seen: Experience, chance: np.random.Generator) -> FloatArray:
+def draw_rewards(seen: Experience, rng: np.random.Generator) -> FloatArray:
     """r ~ Beta(1 + R, 1 + n - R) for each pair."""
     sums = np.clip(seen.reward_sums, 0.0, seen.visits)
-    return beta(chance, 1.0 + sums, 1.0 + seen.visits - sums)
+    return beta(rng, 1.0 + sums, 1.0 + seen.visits - sums)
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,20 @@ class Psrl(TabularLearner):
         if alpha is not None and (isinstance(alpha, bool) or not 0 < alpha <= LARGEST_PRIOR):
             raise ValueError(f"transition_prior must be a positive number up to {LARGEST_PRIOR:g}, got {alpha!r}")
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> PsrlSession:
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> PsrlSession:
         alpha = 1.0 / (knowledge.capacity + 1) if self.transition_prior is None else self.transition_prior
-        return PsrlSession(knowledge, chance, alpha)
+        return PsrlSession(knowledge, rng, alpha)
 
 
 class PsrlSession(TabularSession):
     """PSRL in one run."""
 
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, transition_prior: float) -> None:
-        super().__init__(knowledge, chance)
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, transition_prior: float) -> None:
+        super().__init__(knowledge, rng)
         self.transition_prior = transition_prior
 
     def best(self, seen: Experience) -> Optimum:
-        rewards = draw_rewards(seen, self.chance)
-        laws = draw_laws(seen, self.transition_prior, self.chance)
-        farthest = min(max(seen.steps, FARTHEST[0]), FARTHEST[1])
-        return extended_value_iteration(laws, rewards, ACCURACY, seen.visits, self.chance, farthest)
+        rewards = draw_rewards(seen, self.rng)
+        laws = draw_laws(seen, self.transition_prior, self.rng)
+        most = min(max(seen.steps, MOST_SWEEPS[0]), MOST_SWEEPS[1])
+        return extended_value_iteration(laws, rewards, ACCURACY, seen.visits, self.rng, most)

@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.learning.tabular.evi import Optimum, extended_value_iteration
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.model.queue import IntArray, Queue
-from queueing_ucrl.model.waits import FloatArray
+from queueing_ucrl.model.system import Queue
 
 LEAST_DELTA = 1e-100  # its inverse is a number
 LARGEST_TABLE = 3 * 10**7  # entries: 240 MB, a handful of such tables at a time
@@ -105,7 +105,7 @@ class Experience:
 class TabularSession(ABC):
     """A general-purpose learner in one run."""
 
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator) -> None:
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
         states, actions = knowledge.capacity + 1, knowledge.class_count + 1
         if states * actions * states > LARGEST_TABLE:
             raise ValueError(
@@ -113,7 +113,7 @@ class TabularSession(ABC):
                 f"for capacity {knowledge.capacity}, at most {LARGEST_TABLE:.3g} are allowed"
             )
         self.priorities = np.argsort(-knowledge.rewards, axis=1, kind="stable")
-        self.chance = chance  # its own stream of random numbers
+        self.rng = rng  # its own stream of random numbers
         self.seen = Experience(states, actions)
         self.optimum: Optimum | None = None  # of the current episode
 
@@ -147,8 +147,8 @@ class TabularSession(ABC):
 class OptimisticSession(TabularSession):
     """A learner that acts as if the best plausible process were the true one."""
 
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, delta: float) -> None:
-        super().__init__(knowledge, chance)
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, delta: float) -> None:
+        super().__init__(knowledge, rng)
         self.delta = delta
 
     @abstractmethod
@@ -158,4 +158,4 @@ class OptimisticSession(TabularSession):
     def best(self, seen: Experience) -> Optimum:
         rewards, sets = self.plausible(seen)
         epsilon = 1.0 / math.sqrt(max(1, seen.steps))
-        return extended_value_iteration(sets, rewards, epsilon, seen.visits, self.chance)
+        return extended_value_iteration(sets, rewards, epsilon, seen.visits, self.rng)

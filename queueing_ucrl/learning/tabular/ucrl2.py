@@ -13,13 +13,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import log
 from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.l1_ball import raise_best, take_from_worst
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
-from queueing_ucrl.model.elementary import log
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
 
 
 class L1Balls(NamedTuple):
@@ -30,32 +30,20 @@ class L1Balls(NamedTuple):
 
 
 @compiled
-def best_in_l1_ball(centre, radius, u, order, law):  # type: ignore[no-untyped-def]
+def best_in_l1_ball(centre: FloatArray, radius: float, u: FloatArray, order: IntArray, law: FloatArray) -> float:
     """Fill `law` with the law of the ball that makes p . u largest; p . u. O(X).
 
     `order` has the states by falling u. A pair never seen has the centre 0 and all mass on the best state.
     """
-    states = u.size
-    for x in range(states):
-        law[x] = centre[x]
-    best = order[0]
-    law[best] = min(1.0, centre[best] + 0.5 * radius)
-    excess = law[best] - centre[best]
-    for j in range(states - 1, 0, -1):
-        if excess <= 0.0:
-            break
-        x = order[j]
-        taken = min(excess, law[x])
-        law[x] -= taken
-        excess -= taken
+    take_from_worst(law, order, raise_best(centre, radius, order, law))
     value = 0.0
-    for x in range(states):
+    for x in range(u.size):
         value += law[x] * u[x]
     return value
 
 
 @kind_of_set(L1Balls)
-def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+def _look_ahead(sets: L1Balls, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
     for s in range(table.shape[0]):
         for a in range(table.shape[1]):
             table[s, a] = best_in_l1_ball(sets.centre[s, a], sets.radius[s, a], u, order, law)
@@ -79,8 +67,8 @@ class Ucrl2(TabularLearner):
 
     name: ClassVar[str] = "ucrl2"
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2Session:
-        return Ucrl2Session(knowledge, chance, self.delta)
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Ucrl2Session:
+        return Ucrl2Session(knowledge, rng, self.delta)
 
 
 class Ucrl2Session(OptimisticSession):

@@ -13,13 +13,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import logs
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
-from queueing_ucrl.model.elementary import logs
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
 
 
 class Boxes(NamedTuple):
@@ -30,7 +29,7 @@ class Boxes(NamedTuple):
 
 
 @compiled
-def best_in_box(low, high, u, order, law):  # type: ignore[no-untyped-def]
+def best_in_box(low: FloatArray, high: FloatArray, u: FloatArray, order: IntArray, law: FloatArray) -> float:
     """Fill `law` with the law between `low` and `high` that makes p . u largest; p . u. O(X).
 
     sum low <= 1 <= sum high. `order` has the states by falling u.
@@ -54,7 +53,7 @@ def best_in_box(low, high, u, order, law):  # type: ignore[no-untyped-def]
 
 
 @kind_of_set(Boxes)
-def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+def _look_ahead(sets: Boxes, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
     for s in range(table.shape[0]):
         for a in range(table.shape[1]):
             table[s, a] = best_in_box(sets.low[s, a], sets.high[s, a], u, order, law)
@@ -77,8 +76,8 @@ class Ucrl2B(TabularLearner):
 
     name: ClassVar[str] = "ucrl2b"
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl2BSession:
-        return Ucrl2BSession(knowledge, chance, self.delta)
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Ucrl2BSession:
+        return Ucrl2BSession(knowledge, rng, self.delta)
 
 
 class Ucrl2BSession(OptimisticSession):

@@ -30,13 +30,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.elementary import log, power
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
 from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
-from queueing_ucrl.model.elementary import log, power
-from queueing_ucrl.model.queue import IntArray
-from queueing_ucrl.model.waits import FloatArray
 
 ETA = 1.12
 WANDERING = 1000  # sweeps; where nothing swings, the paper's queues take 250 at most
@@ -47,7 +46,7 @@ BISECTIONS = 52
 
 
 @compiled
-def peeled_log(n, delta):  # type: ignore[no-untyped-def]
+def peeled_log(n: float, delta: float) -> float:
     """l_n; infinite where log(n) log(eta n) <= 1."""
     if n < 1.0:
         return np.inf
@@ -58,7 +57,7 @@ def peeled_log(n, delta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def mixed_radius(n, delta):  # type: ignore[no-untyped-def]
+def mixed_radius(n: float, delta: float) -> float:
     """b_n; infinite for n = 0."""
     if n < 1.0:
         return np.inf
@@ -66,7 +65,7 @@ def mixed_radius(n, delta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reward_radius(variance, n, delta):  # type: ignore[no-untyped-def]
+def reward_radius(variance: float, n: float, delta: float) -> float:
     """min{ b_n / 2, sqrt(2 var^ l_n / n) + 7 l_n / (3 n) }."""
     hoeffding = 0.5 * mixed_radius(n, delta)
     ell = peeled_log(n, delta)
@@ -76,7 +75,7 @@ def reward_radius(variance, n, delta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def variance_proxy(q):  # type: ignore[no-untyped-def]
+def variance_proxy(q: float) -> float:
     """g(q) = (1/2 - q) / log(1/q - 1): what Bernoulli(q) is sub-Gaussian with."""
     if q <= 0.0 or q >= 1.0:
         return 0.0
@@ -87,13 +86,13 @@ def variance_proxy(q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def lower_variance_proxy(q):  # type: ignore[no-untyped-def]
+def lower_variance_proxy(q: float) -> float:
     """g_(q): the same for deviations below the mean."""
     return variance_proxy(q) if q < 0.5 else q * (1.0 - q)
 
 
 @compiled
-def bernstein_interval(p, level):  # type: ignore[no-untyped-def]
+def bernstein_interval(p: float, level: float) -> tuple[float, float]:
     """The q with |p - q| <= sqrt(2 q (1 - q) level) + level / 3, level = l_n / n: roots of two quadratics."""
     if not level < np.inf:
         return 0.0, 1.0
@@ -109,7 +108,7 @@ def bernstein_interval(p, level):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sub_gaussian_interval(p, radius):  # type: ignore[no-untyped-def]
+def sub_gaussian_interval(p: float, radius: float) -> tuple[float, float]:
     """The q with - sqrt(g_(q)) radius <= p - q <= sqrt(g(q)) radius, by bisection: both roots are concave in q.
 
     The ends are on the outer side of the root, by 1e-15.
@@ -136,7 +135,7 @@ def sub_gaussian_interval(p, radius):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def entry_interval(p, n, delta):  # type: ignore[no-untyped-def]
+def entry_interval(p: float, n: float, delta: float) -> tuple[float, float]:
     """The q that all four inequalities allow, for p^ = p after n visits."""
     low, high = bernstein_interval(p, peeled_log(n, delta) / n if n > 0.0 else np.inf)
     lower, higher = sub_gaussian_interval(p, mixed_radius(n, delta))
@@ -144,7 +143,9 @@ def entry_interval(p, n, delta):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def update_intervals(visits, transitions, delta, fresh, low, high):  # type: ignore[no-untyped-def]
+def update_intervals(
+    visits: IntArray, transitions: IntArray, delta: float, fresh: IntArray, low: FloatArray, high: FloatArray
+) -> None:
     """Fill low and high (X by A by X) for the pairs whose visits differ from those in `fresh`."""
     for s in range(visits.shape[0]):
         for a in range(visits.shape[1]):
@@ -175,7 +176,7 @@ class ChosenSupports(NamedTuple):
 
 
 @compiled
-def choose_support(high, kappa, u, order, chosen):  # type: ignore[no-untyped-def]
+def choose_support(high: FloatArray, kappa: float, u: FloatArray, order: IntArray, chosen: IntArray) -> None:
     """Add to `chosen` (the support so far) the best other states until those left out are worth less than kappa. O(X).
 
     f-(rest) is built up from the worst state; once its mass is 1, a newcomer's is taken from the worst that has some.
@@ -214,7 +215,9 @@ def choose_support(high, kappa, u, order, chosen):  # type: ignore[no-untyped-de
 
 
 @compiled
-def fill_support(low, high, chosen, u, order, law):  # type: ignore[no-untyped-def]
+def fill_support(
+    low: FloatArray, high: FloatArray, chosen: IntArray, u: FloatArray, order: IntArray, law: FloatArray
+) -> float:
     """Fill `law` with the best one in the intervals with all its mass on `chosen`; its p . u. O(X)."""
     left = 1.0
     value = 0.0
@@ -235,7 +238,7 @@ def fill_support(low, high, chosen, u, order, law):  # type: ignore[no-untyped-d
 
 
 @compiled
-def worth_of_rest(high, chosen, u, order):  # type: ignore[no-untyped-def]
+def worth_of_rest(high: FloatArray, chosen: IntArray, u: FloatArray, order: IntArray) -> float:
     """f-(rest): the states not chosen filled from the best, up to mass 1. O(X)."""
     worst = u[order[-1]]
     left = 1.0
@@ -250,7 +253,17 @@ def worth_of_rest(high, chosen, u, order):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_near_optimistic(low, high, transitions, kappa, keep, u, order, chosen, law):  # type: ignore[no-untyped-def]
+def best_near_optimistic(
+    low: FloatArray,
+    high: FloatArray,
+    transitions: IntArray,
+    kappa: float,
+    keep: bool,
+    u: FloatArray,
+    order: IntArray,
+    chosen: IntArray,
+    law: FloatArray,
+) -> float:
     """Choose the support Y, fill `law` with the best law on it; p . u. keep: states chosen before stay. O(X).
 
     f-(rest) falls and f-(Y) grows with every state that joins, so the states that f-(rest) >= kappa asks for can join
@@ -274,23 +287,22 @@ def best_near_optimistic(low, high, transitions, kappa, keep, u, order, chosen, 
 
 
 @kind_of_set(ChosenSupports)
-def _look_ahead(sets, u, order, law, table):  # type: ignore[no-untyped-def]
+def _look_ahead(sets: ChosenSupports, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
     span = u[order[0]] - u[order[-1]]
     keep = sets.sweeps[0] >= WANDERING
     sets.sweeps[0] += 1
     for s in range(table.shape[0]):
         for a in range(table.shape[1]):
-            table[s, a] = best_near_optimistic(
-                sets.low[s, a], sets.high[s, a], sets.transitions[s, a], span * sets.kappa[s, a], keep,
-                u, order, sets.chosen[s, a], law,
-            )  # fmt: skip
+            low, high, transitions, chosen = sets.low[s, a], sets.high[s, a], sets.transitions[s, a], sets.chosen[s, a]
+            kappa = span * sets.kappa[s, a]
+            table[s, a] = best_near_optimistic(low, high, transitions, kappa, keep, u, order, chosen, law)
 
 
 # --- the learner -----------------------------------------------------------------------------------------------------
 
 
 @compiled
-def _reward_radii(variances, visits, delta, radii):  # type: ignore[no-untyped-def]
+def _reward_radii(variances: FloatArray, visits: IntArray, delta: float, radii: FloatArray) -> None:
     for s in range(visits.shape[0]):
         for a in range(visits.shape[1]):
             radii[s, a] = reward_radius(variances[s, a], visits[s, a], delta)
@@ -302,15 +314,15 @@ class Ucrl3(TabularLearner):
 
     name: ClassVar[str] = "ucrl3"
 
-    def begin(self, knowledge: Knowledge, chance: np.random.Generator) -> Ucrl3Session:
-        return Ucrl3Session(knowledge, chance, self.delta)
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Ucrl3Session:
+        return Ucrl3Session(knowledge, rng, self.delta)
 
 
 class Ucrl3Session(OptimisticSession):
     """UCRL3 in one run."""
 
-    def __init__(self, knowledge: Knowledge, chance: np.random.Generator, delta: float) -> None:
-        super().__init__(knowledge, chance, delta)
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, delta: float) -> None:
+        super().__init__(knowledge, rng, delta)
         shape = self.seen.transitions.shape
         self.low, self.high = np.zeros(shape), np.ones(shape)
         self.fresh = np.zeros(self.seen.visits.shape, dtype=np.int64)  # the visits that low and high are made for

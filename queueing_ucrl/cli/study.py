@@ -1,0 +1,162 @@
+"""`queueing-ucrl run` and `compare`: a scenario's study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from queueing_ucrl.cli.endings import stops_told, tell, warnings_told
+from queueing_ucrl.cli.options import ScenarioName, StudyOptions, with_study_options
+from queueing_ucrl.messages import shortened
+
+if TYPE_CHECKING:
+    from queueing_ucrl.experiments.folder import StudyFolder
+    from queueing_ucrl.experiments.study import Study
+    from queueing_ucrl.scenario import Scenario
+
+NOTES = """
+The folder holds manifest.json, summary.json, rewards.parquet, regret.parquet
+(where the optimum is known), curves.parquet, differences.parquet (of several
+controllers to the first, on the same jobs), episodes.parquet, regret.png, and
+each trial's result. The same command run again goes on where it stopped; a
+folder of another study is never touched.
+
+Keys of --json; what varies is a table of mean, low and high, the mean over
+replications and its 95 % interval (null where there is nothing to average):
+  title, folder         of the scenario; where the results are
+  units                 what time and money are counted in; null: not said
+  results               one table a controller (and point of a sweep):
+    controller, horizon, replications, engine
+                        what was run, how long, how often and by what
+    values              the swept values; only where there is a sweep
+    optimal_gain, gain  expected reward per unit of time: the best, this one's
+    no_optimum          why no optimum is known (optimal_gain and regrets are
+                        then null); empty where one is
+    reward              collected in all, less the costs of the waits
+    expected_reward     the same with the waits' expected costs
+    regret              reward lost to the optimum, by account:
+      realised          with the waits as they were
+      expected          with the waits' expected costs (the paper's)
+      gap               the cost of wrong decisions (the least noise)
+      pseudo            from the true gains of the policies that were used
+    utilisation         mean share of the servers that are busy
+    measures            of the steady state, each over all (all) and by class
+                        (classes, in the scenario's order): arrivals and
+                        throughput (jobs per unit of time); admitted,
+                        rejected, blocked (shares of arrivals), abandoned (of
+                        those admitted); wait, wait_50, wait_80, wait_95,
+                        wait_99; service_level (within the target wait);
+                        utilisation; revenue, cost, earned per unit of time
+    classes             one table a class, in the scenario's order:
+      name, arrivals, admitted, rejected, blocked
+                        jobs; rejected by the policy, blocked for lack of room
+      mean_wait, wait_95  of the jobs that joined a server; 95 % waited less
+      reward, cost      collected at admission, paid for waits
+    unfinished          jobs at the end, waiting (their costs are in no
+                        account) and in_service
+    cautions            why a guarantee does not hold; empty if all is well
+
+Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
+130 stopped by Ctrl-C.
+"""
+
+
+@with_study_options
+def run(
+    scenario: ScenarioName,
+    controller: Annotated[
+        str | None, typer.Option("--controller", help="The controller to run, instead of the scenario's.")
+    ] = None,
+    *,
+    options: StudyOptions,
+) -> None:
+    """Simulate a queue and show what learning cost."""
+    _study(scenario, None if controller is None else [controller], options)
+
+
+@with_study_options
+def compare(
+    scenario: ScenarioName,
+    controllers: Annotated[
+        str, typer.Option("--controllers", metavar="A,B,C", help="Names, separated by commas.", show_default=False)
+    ],
+    *,
+    options: StudyOptions,
+) -> None:
+    """Set several controllers side by side on the same jobs."""
+    names = [name.strip() for name in controllers.split(",") if name.strip()]
+    if len(set(names)) != len(names) or not names:
+        raise ValueError(f"--controllers {shortened(controllers)}: must be different names, separated by commas")
+    _study(scenario, names, options)
+
+
+def _policies_tried() -> Callable[[int, float], None]:
+    """Tells of a long search for a policy that never changes, every few seconds."""
+    last = monotonic()
+
+    def told(tried: int, gain: float) -> None:
+        nonlocal last
+        if monotonic() - last > 3.0:
+            last = monotonic()
+            tell(f"best-stationary: {tried} policies tried, the best earns {gain:.6g}")
+
+    return told
+
+
+def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> None:
+    """Run a scenario's study, with progress on the terminal, and print its results."""
+    from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
+    from queueing_ucrl.experiments.executors import cluster_executor
+    from queueing_ucrl.experiments.folder import identity_key
+    from queueing_ucrl.report.plots import write_figures
+    from queueing_ucrl.report.progress import StudyProgress
+    from queueing_ucrl.scenario import load_scenario
+    from queueing_ucrl.simulation.first_use import compile_first
+    from queueing_ucrl.solvers.best_stationary import search_told
+
+    scenario = with_run(load_scenario(name), **options.settings)
+    if controllers is not None:
+        scenario = choose_controllers(scenario, controllers)
+    out = options.out or Path("runs") / f"{scenario.path.stem}-{identity_key(identity(scenario))[:8]}"
+    with (
+        warnings_told(),
+        cluster_executor(options.cluster, tell) as executor,
+        search_told(_policies_tried()),
+        StudyProgress(scenario) as progress,
+        stops_told(out, progress.close),
+    ):
+        engine = scenario.settings.engine
+        compile_first((choice.controller for choice in scenario.controllers), progress.say, engine, scenario.system)
+        where: dict[str, Any] = {"log": options.log, "jobs": options.jobs, "executor": executor}
+        hooks: dict[str, Any] = {"on_result": progress.on_result, "on_progress": progress.on_progress}
+        study, folder = run_scenario(scenario, out, **where, **hooks)
+        write_figures(study, scenario, folder)
+    _print_results(study, folder, scenario, options)
+
+
+def _print_results(study: Study, folder: StudyFolder, scenario: Scenario, options: StudyOptions) -> None:
+    """What came out, and where it is."""
+    from queueing_ucrl.files import plain_data
+    from queueing_ucrl.report.layout import open_console
+    from queueing_ucrl.report.measures import print_measures
+    from queueing_ucrl.report.study_tables import print_study
+
+    if options.as_json:
+        about = {"title": scenario.title, "units": scenario.units.plain_data(), "folder": str(folder.path)}
+        data = plain_data({**about, "results": study.summary()})
+        typer.echo(json.dumps(data, indent=2, allow_nan=False))
+    else:
+        console = open_console()
+        print_study(console, scenario.title, study, scenario.units)
+        if options.measures:
+            print_measures(console, study, scenario.units)
+        pictures = "regret-0000.png and so on, one a point of the sweep" if scenario.points else "regret.png"
+        typer.echo(f"\nthe picture: {folder.path / pictures}")
+        if options.log:
+            typer.echo(f"event logs, a file a trial, are in {folder.path / 'events'}")
+        typer.echo(f"tables and trials are in {folder.path}")

@@ -1,0 +1,66 @@
+"""The path of a Markov chain in continuous time, laid out as far as it is asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.compiled import compiled
+from queueing_ucrl.variates import Exponentials, Uniforms
+
+JUMPS_AT_A_TIME = 256  # the path does not depend on it
+
+
+class ChainPath:
+    """From state e to f at rates[e, f] (the diagonal does not count), from `start` at time 0 on.
+
+    It is read forward: what lies before the last time that was asked for is forgotten, so memory stays flat.
+    """
+
+    def __init__(self, rates: FloatArray, start: int, sojourns: np.random.Generator, jumps: np.random.Generator):
+        self.rates = np.where(np.eye(len(rates), dtype=bool), 0.0, rates)
+        self.sojourns, self.uniforms = Exponentials(sojourns), Uniforms(jumps)
+        self.times, self.states = np.zeros(1), np.array([start], dtype=np.int64)  # states[k] from times[k] on
+
+    def at(self, times: FloatArray) -> IntArray:
+        """The states at these times, which are finite and never decrease, not below those asked for before."""
+        while self.times[-1] <= times[-1]:
+            self.extend()
+        places = np.searchsorted(self.times, times, side="right") - 1
+        states = self.states[places]
+        self.times, self.states = self.times[places[-1] :], self.states[places[-1] :]
+        return states
+
+    def extend(self) -> None:
+        """Some more jumps."""
+        sojourns, uniforms = np.empty(JUMPS_AT_A_TIME), np.empty(JUMPS_AT_A_TIME)
+        self.sojourns.fill(sojourns)
+        self.uniforms.fill(uniforms)
+        times, states = _jumps(self.rates, self.times[-1], self.states[-1], sojourns, uniforms)
+        self.times, self.states = np.concatenate([self.times, times]), np.concatenate([self.states, states])
+
+
+@compiled
+def _jumps(
+    rates: FloatArray, now: float, state: int, sojourns: FloatArray, uniforms: FloatArray
+) -> tuple[FloatArray, IntArray]:
+    """When the chain jumps next, and where to."""
+    times = np.empty(sojourns.size)
+    states = np.empty(sojourns.size, dtype=np.int64)
+    for k in range(sojourns.size):
+        out = 0.0
+        for f in range(len(rates)):
+            out += rates[state, f]
+        now += sojourns[k] / out  # infinite where it stays for ever
+        below = uniforms[k] * out
+        last = state
+        for f in range(len(rates)):
+            if rates[state, f] > 0.0:
+                last = f
+                below -= rates[state, f]
+                if below < 0.0:
+                    break
+        state = last
+        times[k] = now
+        states[k] = state
+    return times, states

@@ -1,0 +1,43 @@
+"""Which experiments there are, and how one is found by its name; nothing heavy is loaded before it is.
+
+An experiment is a module of this package with a function `reproduce(work: Work) -> Finding`. To add one, write the
+module and name it in EXPERIMENTS; `queueing-ucrl reproduce NAME` then makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from queueing_ucrl.messages import shortened
+
+if TYPE_CHECKING:
+    from queueing_ucrl.paper.work import Finding, Work
+
+EXPERIMENTS = {
+    "figure1": "regret of five learners on six queues",
+    "figure2": "the regret bounds beside the regrets, on the first queue",
+    "solvers": "policy iteration against value iteration inside UCRL-AC",
+    "diameter": "the diameter and its lower bounds as the queue grows",
+    "readings": "UCRL-AC with other readings of what the paper prints",
+    "beyond": "controllers that regret far less, on the paper's queues and 60 random ones",
+}
+
+
+def chosen_experiments(names: Sequence[str]) -> list[str]:
+    """The experiments of these names, each once; `all` is all of them."""
+    known = [*EXPERIMENTS, "all"]
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            raise ValueError(f"{shortened(name)}: no such experiment{hint} There is {', '.join(known)}")
+    return list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+
+
+def load_experiment(name: str) -> Callable[[Work], Finding]:
+    """What makes the experiment of this name."""
+    experiment: Callable[[Work], Finding] = import_module(f"{__package__}.{name}").reproduce
+    return experiment

@@ -1,0 +1,243 @@
+"""The control loop: an engine says what it has seen, the controller's session answers, the solver finds policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.learning.controller import Belief, Controller, Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.messages import shown
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.system import System
+from queueing_ucrl.simulation.ledger import (
+    ABANDONED,
+    ARRIVED,
+    DEPARTED,
+    EPISODE_COLUMNS,
+    FOUND,
+    STARTED,
+    Episode,
+    Ledger,
+)
+from queueing_ucrl.solvers.service import SolverService
+
+OnReview = Callable[[Tally | None, Plan], None]  # is told what a session was handed (None: nothing yet) and answered
+
+IDLE_REVIEWS = 20_000  # in a row: reviews at which nobody came or left since the last
+
+
+def _needs(session: Any, method: str, name: str) -> None:
+    if not callable(getattr(session, method, None)):
+        raise TypeError(
+            f"controller {name}: begin() must return a session with `{method}`, got {type(session).__name__}"
+        )
+
+
+def begin_session(system: System, controller: Controller, rng: np.random.Generator) -> Any:
+    """The controller's session on a system of which it is told what it may know."""
+    session = controller.begin(Knowledge.shown_to(controller, system), rng)
+    _needs(session, "first", controller.name)
+    name, decides = controller.name, hasattr(session, "decide")
+    if decides != bool(controller.decides_each_arrival):
+        raise TypeError(
+            f"controller {name}: its session has `decide`, so it must say decides_each_arrival = True"
+            if decides
+            else f"controller {name}: says decides_each_arrival = True, but its session has no `decide`"
+        )
+    return session
+
+
+class ControlLoop:
+    """Hands tallies to the session, its requests to the solver service, and policies to the engine."""
+
+    def __init__(
+        self, controller: Controller, rng: np.random.Generator, ledger: Ledger, on_review: OnReview | None = None
+    ) -> None:
+        self.system = ledger.comparator.system
+        self.name = controller.name
+        self.ticking = controller.sees_ticks
+        self.session = begin_session(self.system, controller, rng)
+        self.solver = SolverService()
+        self.ledger = ledger
+        self.on_review = on_review
+        self.episode = 1
+        self.plan: Plan | None = None
+        self.policy: Policy | None = None
+        states = np.arange(self.system.capacity + 1)
+        self._busy = np.minimum(states, self.system.most_servers)  # servers, by state
+        self._waiting = states - self._busy
+        self._admitted = np.zeros_like(ledger.admitted)  # up to the last review, as all that follows
+        self._counts = np.zeros_like(ledger.counts)
+        self._began = 0.0
+        self._idle = 0
+
+    def first(self) -> Plan:
+        """The plan at time 0."""
+        return self._take(None, self.session.first(), 0.0)
+
+    def _take(self, tally: Tally | None, plan: Any, now: float) -> Plan:
+        self.plan = self._checked(plan, now)
+        if self.on_review is not None:
+            self.on_review(tally, self.plan)
+        return self.plan
+
+    def _checked(self, plan: Plan, now: float) -> Plan:
+        if not isinstance(plan, Plan):
+            raise TypeError(f"controller {self.name}: a session must answer with a Plan, got {type(plan).__name__}")
+        if not plan.until > now:
+            raise ValueError(f"controller {self.name}: asked for a review at {plan.until}, which is not after {now}")
+        if plan.asks_again:
+            _needs(self.session, "review", self.name)
+        if plan.visit_limits is not None:
+            if not self.ticking:
+                raise ValueError(f"controller {self.name}: visit limits are for controllers with sees_ticks = True")
+            limits = np.asarray(plan.visit_limits)
+            whole = limits.dtype.kind in "iu" and limits.shape == (self.system.capacity + 1,)
+            if not whole or np.any(limits < 1) or np.any(limits > np.iinfo(np.int64).max):
+                raise ValueError(f"controller {self.name}: visit_limits must be S + 1 whole numbers of at least 1")
+        for method in ("contains", "columns") if plan.belief is not None else ():
+            if not callable(getattr(plan.belief, method, None)):
+                raise TypeError(
+                    f"controller {self.name}: a plan's belief must have `{method}`, got {shown(plan.belief)}"
+                )
+        return plan
+
+    def _columns(self, belief: Belief) -> dict[str, Any]:
+        """The belief's columns, whose names are its own."""
+        columns = belief.columns()
+        if not isinstance(columns, dict):
+            raise TypeError(f"controller {self.name}: a belief's columns() must be a dict, got {shown(columns)}")
+        for key in columns:
+            if not isinstance(key, str) or key in EPISODE_COLUMNS:
+                raise ValueError(f"controller {self.name}: a belief's column cannot be called {shown(key)}")
+        return columns
+
+    def decides(self, job_class: int, in_system: int, now: float) -> bool:
+        """What the session's own code says to an arrival: yes or no, and nothing else."""
+        answer = self.session.decide(job_class, in_system, now)
+        if isinstance(answer, (bool, np.bool_)) or (isinstance(answer, (int, np.integer)) and answer in (0, 1)):
+            return bool(answer)
+        raise TypeError(f"controller {self.name}: decide() must answer True or False, got {shown(answer)}")
+
+    def adopt(self, plan: Plan, now: float) -> Policy:
+        """The plan's policy, solved for if need be; in force from now on."""
+        policy = plan.policy
+        if policy is None:
+            assert plan.request is not None
+            policy = self.solver.answer(plan.request, now).policy
+        self._check_fits(policy)
+        self.policy = policy
+        self.ledger.adopt(now, policy)
+        return policy
+
+    def _check_fits(self, policy: Policy) -> None:
+        """Whether the policy's table has a row for all that can be seen."""
+        shape, strides = policy.admits.shape, policy.class_strides
+        if not policy.sees_more:
+            if shape != self.ledger.admitted.shape:
+                raise ValueError(
+                    f"controller {self.name}: its policy is for {shape} states and classes, "
+                    f"the queue has {self.ledger.admitted.shape}"
+                )
+            return
+        states, m = self.ledger.admitted.shape
+        others = 0 if self.system.environment is None else self.system.environment.states - 1
+        rows = 1 + max(strides or (1,)) * (states - 1) + policy.environment_stride * others
+        if shape[1] != m or shape[0] < rows or (strides is not None and len(strides) != m):
+            raise ValueError(
+                f"controller {self.name}: its policy has a table of {shape[0]} rows and {shape[1]} classes, "
+                f"the system needs {rows} rows and has {m} classes"
+            )
+
+    def strides(self) -> IntArray:
+        """The policy in force is asked at row sum_i strides[i] n_i + environment_stride e of its table."""
+        assert self.policy is not None
+        return np.array(self.policy.class_strides or (1,) * len(self.system.classes), dtype=np.int64)
+
+    def present(self) -> IntArray:
+        """Jobs of each class in the system, from the ledger's counts."""
+        counts = self.ledger.counts
+        entered = self.ledger.admitted.sum(axis=0) + counts[FOUND]
+        return np.asarray(entered - counts[DEPARTED] - counts[ABANDONED], dtype=np.int64)
+
+    def tally(
+        self,
+        now: float,
+        gap_sums: tuple[float, float],
+        time_in_state: FloatArray,
+        busy_time_by_class: FloatArray,
+        ticks: TickTally | None = None,
+        *,
+        waiting_time: float = 0.0,
+        environment: int = 0,
+    ) -> Tally:
+        """What was seen since the last call, from the ledger's running totals and the episode's own sums.
+
+        Where c servers are there at all times, busy and waiting time follow from the time in each state.
+        """
+        ledger, steady = self.ledger, not self.system.unsteady
+        since = ledger.counts - self._counts
+        seen = Tally(
+            now=now,
+            duration=now - self._began,
+            arrivals=since[ARRIVED],
+            gap_sum=gap_sums[0],
+            truncated_gap_sum=gap_sums[1],
+            admissions=ledger.admitted - self._admitted,
+            time_in_state=time_in_state.copy(),
+            departures=int(since[DEPARTED].sum()),
+            busy_time=float((self._busy * time_in_state).sum()) if steady else float(sum(busy_time_by_class.tolist())),
+            ticks=ticks,
+            abandonments=since[ABANDONED],
+            starts=since[STARTED],
+            departures_by_class=since[DEPARTED],
+            busy_time_by_class=busy_time_by_class.copy(),
+            waiting_time=float((self._waiting * time_in_state).sum()) if steady else waiting_time,
+            environment=environment,
+        )
+        self._began = now
+        self._counts[:], self._admitted[:] = ledger.counts, ledger.admitted
+        return seen
+
+    def close_episode(self, tally: Tally) -> None:
+        """Enter the stretch that ends now into the episode table."""
+        assert self.plan is not None
+        assert self.policy is not None
+        belief = self.plan.belief
+        self.ledger.busy_time += tally.busy_time
+        self.ledger.close_episode(
+            Episode(
+                number=self.episode,
+                start=tally.now - tally.duration,
+                end=tally.now,
+                arrivals=tally.arrival_count,
+                expected_reward=float((tally.admissions * self.system.rewards).sum()),
+                policy=self.policy,
+                belief={} if belief is None else self._columns(belief),
+                truth_inside=None  # rates that change in time are no one truth
+                if belief is None or self.system.drifts
+                else belief.contains(self.system.arrival_rates),
+            )
+        )
+
+    def visit_limits(self) -> IntArray:
+        """After how many ticks in a state the current plan wants a review; in all other cases, never."""
+        assert self.plan is not None
+        if self.plan.visit_limits is None:
+            return np.full(self.system.capacity + 1, np.iinfo(np.int64).max)
+        return np.array(self.plan.visit_limits, dtype=np.int64)
+
+    def review(self, tally: Tally) -> Plan:
+        """The session's next plan; a new episode begins."""
+        self._idle = 0 if tally.arrival_count or tally.departures else self._idle + 1
+        if self._idle > IDLE_REVIEWS:
+            raise ValueError(
+                f"controller {self.name}: {IDLE_REVIEWS:,} reviews in a row, the last at time {tally.now:g}, at which "
+                "nobody had come or left since the one before: they follow each other far too closely"
+            )
+        self.close_episode(tally)
+        self.episode += 1
+        return self._take(tally, self.session.review(tally), tally.now)

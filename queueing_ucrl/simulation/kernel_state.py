@@ -1,0 +1,298 @@
+"""What the compiled engine remembers between two calls: named arrays, and records with named fields.
+
+`patient_loop`, for jobs that wait for ever and servers that are always there, needs a ring of jobs and a heap of
+servers; `general_loop`, for everything else, a list and a heap of jobs. What both need has the same names. There are as
+few arrays as can be: each of them costs every call of a compiled function a part of a microsecond.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.compiled import compiled
+
+REACHED, REFILL, FULL, DUE = 0, 1, 2, 3  # reasons for coming back
+NEVER = np.iinfo(np.int64).max
+
+# what changes with every event, apart from arrays
+CLOCK = np.dtype(
+    [
+        ("now", np.float64),
+        ("last_move", np.float64),  # of the number of jobs
+        ("last_arrival", np.float64),
+        ("gap_sum", np.float64),  # of this episode
+        ("truncated_gap_sum", np.float64),
+        ("truncation", np.float64),
+        ("in_system", np.int64),
+        ("table_row", np.int64),  # of the admission table: see Policy.class_strides
+        ("strided", np.bool_),  # whether that is another number than the jobs in the system
+        ("busy", np.int64),  # servers
+        ("head", np.int64),  # of the line: a place in the ring, or a job
+        ("tail", np.int64),  # of the line, where it is no ring
+        ("waiting", np.int64),
+        ("jobs", np.int64),  # so far
+        ("gaps", np.int64),  # of this episode
+        ("departures", np.int64),
+        ("departure_limit", np.int64),  # in all, at which a review is due
+        ("episode", np.int64),
+        ("empty", np.int64),  # the class whose block of jobs is used up; after all classes: the block of changes
+        ("used_rows", np.int64),
+        ("used_waits", np.int64),
+        ("noted", np.int64),  # rows of the ledger's notes
+        ("passed", np.int64),  # times of the grid
+        ("logging", np.bool_),
+        ("ticking", np.bool_),
+        # of the general loop
+        ("last_change", np.float64),  # of busy servers, waiting jobs or servers on duty
+        ("waiting_time", np.float64),  # of this episode: the integral of the number waiting
+        ("duty_time", np.float64),  # so far: the integral of the servers on duty, and those that still finish a job
+        ("scheduled", np.int64),  # jobs with something to come: entries of the heap
+        ("posts", np.int64),  # servers with a number below are on duty
+        ("on_duty", np.int64),  # of them, those that are up
+        ("idle", np.int64),  # of those, the idle ones
+        ("handing", np.int64),  # the next server that hands over its job; `handing_end`: none
+        ("handing_end", np.int64),
+        ("environment", np.int64),
+        ("environment_stride", np.int64),
+        ("changes", np.int64),  # in the block of changes
+        ("change", np.int64),  # the next of them
+        ("steady", np.bool_),  # c servers at all times
+        ("hands_over", np.bool_),
+        ("restarts", np.bool_),
+        ("setup_after", np.float64),  # idle time after which a set-up is needed; infinite: never
+        ("shares", np.bool_),  # whether all jobs share the servers: then the heap is by what each has to get in all
+        ("given", np.float64),  # to each job since the system was empty, up to the time `given_at`
+        ("given_at", np.float64),
+    ]
+)
+
+# a job, waiting in the ring or at a server; `start` of a waiting one says nothing
+JOB = np.dtype(
+    [
+        ("number", np.int64),
+        ("job_class", np.int64),
+        ("arrival", np.float64),
+        ("work", np.float64),
+        ("start", np.float64),
+    ]
+)
+
+# a job of the general loop, which has one place as long as it is in the system
+PRESENT = np.dtype(
+    [
+        ("number", np.int64),
+        ("job_class", np.int64),
+        ("arrival", np.float64),
+        ("work", np.float64),
+        ("left", np.float64),  # of the work, when it last joined a server
+        ("setup", np.float64),
+        ("start", np.float64),  # when it first joined a server; nan: not yet
+        ("server", np.int64),  # -1: it waits
+        ("before", np.int64),  # its neighbours in the line; -1: none
+        ("behind", np.int64),
+        ("entry", np.int64),  # of the heap; -1: none
+    ]
+)
+
+SERVER = np.dtype([("job", np.int64), ("idle_since", np.float64), ("up", np.bool_)])  # job -1: idle
+
+# a job that is there at time 0
+INITIAL_JOBS = np.dtype(
+    [("job_class", np.int64), ("work", np.float64), ("patience", np.float64), ("setup", np.float64)]
+)
+
+# ticks of the uniformized chain in this episode that found it in a state; see `TickTally`
+TICKS = np.dtype(
+    [
+        ("visits", np.int64),
+        ("ups", np.int64),
+        ("downs", np.int64),
+        ("reward_sum", np.float64),
+        ("reward_square_sum", np.float64),
+        ("visit_limit", np.int64),
+        ("idle_share", np.float64),  # mu(s) / mu(S): of the candidates for idle ticks, those that are none
+    ]
+)
+
+
+TIME, WORK, PATIENCE, SETUP = range(4)  # of the jobs to come
+
+
+class Arrivals(NamedTuple):
+    """The jobs to come: a row a class, and with ticks one of candidates for idle ones."""
+
+    next: FloatArray  # time of the next job
+    position: IntArray  # of that job in its block
+    size: IntArray  # of the block
+    jobs: FloatArray  # TIME, WORK and, where jobs have any, PATIENCE and SETUP; by class; of each job
+
+
+class Services(NamedTuple):
+    """The first `busy` entries of end_time are a heap; end_server says whose they are (then come the idle ones)."""
+
+    end_time: FloatArray
+    end_server: IntArray
+
+
+class Present(NamedTuple):
+    """The jobs of the general loop, the servers, and a heap of what is to come of each job: it departs or gives up."""
+
+    jobs: np.ndarray[Any, Any]
+    places: IntArray  # those that are free come after the first `in_system`
+    servers: np.ndarray[Any, Any]
+    idle: IntArray  # a stack of those on duty and up: the last one to become idle is on top
+    time: FloatArray  # the heap
+    job: IntArray
+
+
+class Changes(NamedTuple):
+    """What else is to come, by the clock: see `changes.Changes`."""
+
+    time: FloatArray
+    what: IntArray
+    which: IntArray
+    value: IntArray
+
+
+class Tallied(NamedTuple):
+    """Totals of the run (the ledger's own arrays), and what is counted by episode."""
+
+    counts: IntArray  # by class
+    admitted: IntArray
+    rejected: IntArray
+    time_in_state: FloatArray
+    service: FloatArray  # by class: server time of this episode, and what is left for jobs that are at servers
+
+
+class Noted(NamedTuple):
+    """The ledger's notes: the grid, and the counts at each of its times."""
+
+    times: FloatArray
+    admitted: IntArray
+    rejected: IntArray
+    counts: IntArray
+    waits: IntArray
+
+
+class Buffers(NamedTuple):
+    """What is handed on now and then: rows of the event log, and times in the queue that cost something."""
+
+    rows: np.ndarray[Any, Any]
+    wait_class: IntArray  # -1 - i: a job of class i that gave up
+    wait: FloatArray
+
+
+class PatientState(NamedTuple):
+    """Everything that `patient_loop` remembers between two calls."""
+
+    clock: np.ndarray[Any, Any]  # one record
+    arrivals: Arrivals
+    services: Services
+    servers: np.ndarray[Any, Any]  # the job at each
+    line: np.ndarray[Any, Any]  # the jobs that wait: a ring
+    tallied: Tallied
+    ticks: np.ndarray[Any, Any]  # by state
+    scaled_rewards: FloatArray  # r_i(s) / R_max, for ticks
+    strides: IntArray  # of the admission table, by class
+    noted: Noted
+    buffers: Buffers
+
+
+class GeneralState(NamedTuple):
+    """Everything that `general_loop` remembers between two calls."""
+
+    clock: np.ndarray[Any, Any]
+    arrivals: Arrivals
+    present: Present
+    initial: np.ndarray[Any, Any]  # the jobs there at time 0
+    changes: Changes
+    tallied: Tallied
+    ticks: np.ndarray[Any, Any]
+    scaled_rewards: FloatArray
+    strides: IntArray
+    noted: Noted
+    buffers: Buffers
+
+
+@compiled
+def earliest(times: FloatArray) -> tuple[float, int]:
+    """The smallest of the times, and the first place where it stands."""
+    time, i = times[0], 0
+    for j in range(1, times.size):
+        if times[j] < time:
+            time, i = times[j], j
+    return time, i
+
+
+@compiled
+def write(
+    row: Any,
+    time: float,
+    job: int,
+    wait: float,
+    in_system: int,
+    episode: int,
+    i: int,
+    event: int,
+    server: int,
+) -> None:
+    """A row of the event log."""
+    row.time = time
+    row.job = job
+    row.wait = wait
+    row.in_system = in_system
+    row.episode = episode
+    row.job_class = i
+    row.server = server
+    row.event = event
+
+
+@compiled
+def note(noted: Noted, row: int, tallied: Tallied, waits: int) -> None:
+    """Keep the counts as they are."""
+    noted.admitted[row] = tallied.admitted
+    noted.rejected[row] = tallied.rejected
+    noted.counts[row] = tallied.counts
+    noted.waits[row] = waits
+
+
+@compiled
+def open_episode(
+    clocks: np.ndarray[Any, Any],
+    time_in_state: FloatArray,
+    service: FloatArray,
+    left: FloatArray,
+    now: float,
+    truncation: float,
+) -> None:
+    """What is counted by episode starts anew; left: what is left for the jobs at servers, by class."""
+    clock = clocks[0]
+    clock.episode += 1
+    clock.last_move = clock.last_arrival = now
+    clock.gap_sum = clock.truncated_gap_sum = clock.waiting_time = 0.0
+    clock.truncation = truncation
+    clock.gaps = 0
+    time_in_state[:] = 0.0
+    service[:] = left
+
+
+@compiled
+def pass_time(clock: Any, time_in_state: FloatArray, now: float) -> None:
+    """What is counted by episode is counted up to now."""
+    time_in_state[clock.in_system] += now - clock.last_move
+    clock.last_move = now
+    elapse(clock, now)
+
+
+@compiled
+def elapse(clock: Any, now: float) -> None:
+    """Add up waiting and duty until now, for numbers that are about to change; not where both follow from the state."""
+    if clock.steady:
+        return
+    passed = now - clock.last_change
+    clock.waiting_time += clock.waiting * passed
+    clock.duty_time += max(clock.on_duty, clock.busy) * passed
+    clock.last_change = now
