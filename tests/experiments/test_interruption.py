@@ -54,23 +54,25 @@ def trial_files(folder: Path) -> list[Path]:
 ENDS = {signal.SIGKILL: -signal.SIGKILL, signal.SIGTERM: 143, signal.SIGINT: 130}
 
 
-def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, float]], *options: str) -> int:
-    """Start the command again and again, each time with a signal after a delay, then let it end; how often it was.
+def kill_and_go_on(scenario: Path, out: Path, kills: list[tuple[int, int, float]], *options: str) -> int:
+    """Start the command again and again, each time with a signal, then let it end; how often it was stopped.
 
-    What it says when it can is one line, and it leaves no file that is half written.
+    A signal comes when so many trials are done, and so many seconds later: moments by the clock alone would be others
+    on a machine that is busy. What it says when it can is one line, and it leaves no file that is half written.
     """
     command = ["run", scenario, "--out", out, *options]
     killed = 0
-    for number, delay in kills:
+    for number, trials, delay in kills:
         process = started(*command)
+        while process.poll() is None and not ((out / "manifest.json").exists() and len(trial_files(out)) >= trials):
+            time.sleep(0.002)
         try:
             process.wait(timeout=delay)
         except subprocess.TimeoutExpired:
-            began = (out / "manifest.json").exists()  # before that it is Python that ends, not we
             process.send_signal(number)
             told = without_progress(process.communicate(timeout=60)[1])
             before_it_listened = not told and process.returncode in (-number, ENDS[signal.Signals(number)])
-            if process.returncode == 0 or not began or (number != signal.SIGKILL and before_it_listened):
+            if process.returncode == 0 or (number != signal.SIGKILL and before_it_listened):
                 continue
             killed += 1
             assert process.returncode == ENDS[signal.Signals(number)], told
@@ -94,9 +96,11 @@ def test_killed_at_random_moments(jobs: str, number: int, tmp_path: Path) -> Non
     began = time.monotonic()
     assert kill_and_go_on(scenario, tmp_path / "whole", [], *options) == 0
     whole_run = time.monotonic() - began
+    trials = len(trial_files(tmp_path / "whole"))
     random = np.random.default_rng([int(jobs), number])
     # the earliest first: what is left to do grows less with each, and once all is done there is nothing to stop
-    kills = [(number, float(delay)) for delay in np.sort(whole_run * random.uniform(0.2, 0.9, 8))]
+    after = np.sort(random.integers(0, trials - 2, 8))
+    kills = [(number, int(done), float(random.uniform(0.0, whole_run / trials))) for done in after]
     assert kill_and_go_on(scenario, tmp_path / "killed", kills, *options) >= 1
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
