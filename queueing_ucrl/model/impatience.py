@@ -30,7 +30,14 @@ from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.elementary import exp, expm1, expm1s, log, log1p, powers, stirling_error
 from queueing_ucrl.model.checks import ReadOnlyArrays, read_only
-from queueing_ucrl.model.waits import PANEL_NODES, PANEL_WEIGHTS, ErlangWaits, Waits, settled_expectation
+from queueing_ucrl.model.waits import (
+    PANEL_NODES,
+    PANEL_WEIGHTS,
+    ErlangWaits,
+    Waits,
+    deviance_series,
+    settled_expectation,
+)
 
 PANEL_WIDTH = 0.5  # standard deviations
 DEPTHS = (100.0, 200.0, 400.0, 740.0)  # how far below its peak, in powers of e, a density is followed
@@ -63,17 +70,7 @@ def _divergence(n: float, x: float, difference: float) -> float:
     """n log(n / x) + x - n, given n - x, which the caller knows better than the two do."""
     if abs(difference) >= 0.4 * (n + x):
         return n * log(n / x) - difference
-    v = difference / (n + x)
-    total = difference * v
-    term = 2.0 * n * v
-    j = 3.0
-    while True:
-        term *= v * v
-        larger = total + term / j
-        if larger == total:
-            return total
-        total = larger
-        j += 2.0
+    return deviance_series(n, x, difference)
 
 
 @compiled

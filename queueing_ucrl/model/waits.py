@@ -63,8 +63,14 @@ def deviance(n: float, x: float) -> float:
     """
     if abs(n - x) >= 0.4 * (n + x):
         return n * log(n / x) + x - n
-    v = (n - x) / (n + x)
-    total = (n - x) * v
+    return deviance_series(n, x, n - x)
+
+
+@compiled
+def deviance_series(n: float, x: float, difference: float) -> float:
+    """n log(n/x) + x - n by its series in v = (n - x) / (n + x), given the difference n - x."""
+    v = difference / (n + x)
+    total = difference * v
     term = 2.0 * n * v
     j = 3.0
     while True:
