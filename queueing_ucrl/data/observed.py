@@ -117,4 +117,5 @@ def slot_exposure(observed: Observed, period: float, slots: int) -> FloatArray:
     rounds = (whole[:, 1] - whole[:, 0]).sum()
     passed = np.clip(phase[:, :, None] - width * np.arange(slots), 0.0, width)
     exposure: FloatArray = rounds * width + (passed[:, 1] - passed[:, 0]).sum(axis=0)
-    return np.maximum(exposure, 0.0)
+    # less than a billionth of a slot is what rounding leaves of nothing
+    return np.where(exposure > 1e-9 * width, exposure, 0.0)

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
 from queueing_ucrl.data.rates import RateInterval, rate_interval
-from queueing_ucrl.data.service_laws import LawFit, nelder_mead, unit_of, weibull_law, weibull_shape
+from queueing_ucrl.data.service_laws import LawFit, by_aic, nelder_mead, unit_of, weibull_law, weibull_shape
 from queueing_ucrl.model.laws import Exponential, Gamma, Law, LogNormal
 
 FEW = 10  # abandonments: of fewer, no law but the exponential one is fitted
@@ -141,11 +141,8 @@ def censored_fits(x: FloatArray, events: BoolArray, unit: float = 1.0) -> tuple[
         except (ValueError, ArithmeticError) as reason:
             refused[kind] = str(reason)
             continue
-        value -= float(events.sum()) * math.log(unit)
         found.append(LawFit(kind, law, value, parameters, 2.0 * parameters - 2.0 * value, math.nan, math.nan))
-    best = min(fit.aic for fit in found)
-    ordered = sorted(found, key=lambda fit: fit.aic)
-    return tuple(fit.compared(best) for fit in ordered), refused
+    return by_aic(found, float(events.sum()) * math.log(unit)), refused
 
 
 def _exponential(x: FloatArray, events: BoolArray, unit: float) -> tuple[Law, float, int]:
