@@ -161,12 +161,14 @@ def _table(length: FloatArray, state: IntArray, at_arrival: IntArray, hours: Int
         factor = repeated / ((repeated - 1.0) * e_h)
         mean = np.bincount(hour, products, minlength=rows) / repeated
         squares = np.bincount(hour, (products - mean[hour]) ** 2, minlength=rows)
+        correction = factor * mean * repeated
+        uncertainty = factor * factor * squares * repeated / (repeated - 1.0)
     known = (repeated > 1) & (e_h > 0)
     return StateTable(
         counts.astype(np.float64),
         exposures.astype(np.float64),
-        np.where(known, factor * mean * repeated, math.nan),
-        np.where(known, factor * factor * squares * repeated / (repeated - 1.0), math.nan),
+        np.where(known, correction, math.nan),
+        np.where(known, uncertainty, math.nan),
     )
 
 

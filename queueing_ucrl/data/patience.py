@@ -74,8 +74,6 @@ def _checked(waits: npt.ArrayLike, abandoned: npt.ArrayLike) -> tuple[FloatArray
 
 def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL) -> PatienceFit:
     """Rates, laws and the test from times in queue and who gave up."""
-    from scipy.stats import chi2
-
     x, gave_up = _checked(waits, abandoned)
     positive = x > 0
     at_once, no_wait = int(np.sum(~positive & gave_up)), int(np.sum(~positive & ~gave_up))
@@ -88,12 +86,19 @@ def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float
         return PatienceFit(rate, (), {}, math.nan, waited.size, at_once, no_wait)
     unit = unit_of(waited)
     fits, refused = censored_fits(waited / unit, events, unit)
-    by_kind = {fit.kind: fit for fit in fits}
-    p = math.nan
-    if "weibull" in by_kind:
-        ratio = 2.0 * (by_kind["weibull"].log_likelihood - by_kind["exponential"].log_likelihood)
-        p = float(chi2.sf(max(ratio, 0.0), 1))
+    p = exponential_p_value(waited / unit, events)
     return PatienceFit(rate, fits, refused, p, waited.size, at_once, no_wait)
+
+
+def exponential_p_value(waits: FloatArray, events: BoolArray) -> float:
+    """Of "patience is exponential", by the likelihood ratio within the Weibull laws; nan where these have no best."""
+    from scipy.stats import chi2
+
+    try:
+        best = _weibull(waits, events, 1.0)[1]
+    except (ValueError, ArithmeticError):
+        return math.nan
+    return float(chi2.sf(max(2.0 * (best - _exponential(waits, events, 1.0)[1]), 0.0), 1))
 
 
 def kaplan_meier(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL) -> Survival:

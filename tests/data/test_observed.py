@@ -81,3 +81,9 @@ def test_mistakes_are_named() -> None:
         within([1.0, 2.0, 7.0], [(0.0, 3.0), (8.0, 9.0)])
     with pytest.raises(ValueError, match="a positive finite number, got 0"):
         windows((0.0, 1.0), 0.0)
+
+
+@given(st.integers(-2000, 2000), st.sampled_from([1, 2, 3, 4, 24, 48]), st.sampled_from([24.0, 6.0, 86400.0]))
+def test_a_time_on_the_edge_of_a_slot_belongs_to_the_slot_that_begins(edge: int, slots: int, period: float) -> None:
+    """Widths here are whole numbers or halves, so that edges are exact."""
+    assert slot_of([edge * (period / slots)], period, slots)[0] == edge % slots
