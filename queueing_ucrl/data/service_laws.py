@@ -17,16 +17,16 @@ zeros that are left are set aside and counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
+from queueing_ucrl.data.likelihoods import MAKERS
 from queueing_ucrl.data.poisson_tests import find_rounding
 from queueing_ucrl.model.laws import (
     Deterministic,
@@ -44,8 +44,8 @@ from queueing_ucrl.model.laws import (
 SIMULATIONS = 4999
 LARGEST_SIMULATED = 1000  # services in a simulated sample
 PERMUTATIONS = 999
+MOST_PLACES = 1000  # at which distribution functions of classes are compared
 SEED = 20_190_212  # of simulated null laws, jitters and permutations: any; fixed, so that a log has one answer
-LARGEST_STAGES = 10_000
 
 
 def unit_of(values: FloatArray) -> float:
@@ -270,9 +270,6 @@ def jitter_durations(
     return low - mean * np.log1p(u * np.expm1(-width / mean))
 
 
-Maker = Callable[[FloatArray], tuple[Law, float, int, Callable[[FloatArray], FloatArray]]]
-
-
 def law_fits(values: npt.ArrayLike) -> tuple[tuple[LawFit, ...], dict[str, str]]:
     """(fits by AIC, laws that failed and why) of positive durations."""
     x = durations(values)
@@ -327,183 +324,6 @@ def scaled(law: Law, unit: float) -> Law:
     raise TypeError(f"no way to scale {type(law).__name__}")
 
 
-def _exponential(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    mean = math.fsum(y.tolist()) / y.size
-    return Exponential(1.0 / mean), -y.size * (math.log(mean) + 1.0), 1, lambda t: -np.expm1(-t / mean)
-
-
-def _all_equal(y: FloatArray) -> None:
-    if y[0] == y[-1]:
-        raise ValueError("all durations are equal")
-
-
-def _gamma_value(y: FloatArray, shape: float) -> float:
-    """The log-likelihood of the gamma law of this shape and the mean of y."""
-    from scipy.special import gammaln
-
-    mean, logs = math.fsum(y.tolist()) / y.size, math.fsum(np.log(y).tolist())
-    rest = float(gammaln(shape)) + shape * (math.log(mean / shape) + 1.0)
-    return (shape - 1.0) * logs - y.size * rest
-
-
-def _gamma_shape(y: FloatArray) -> float:
-    """log k - digamma(k) = log(mean) - mean(log)."""
-    from scipy.optimize import brentq
-    from scipy.special import digamma
-
-    _all_equal(y)
-    apart = math.log(math.fsum(y.tolist()) / y.size) - math.fsum(np.log(y).tolist()) / y.size
-    if not apart > 1e-10:
-        raise ValueError("the durations hardly differ")
-    # 1 / 2k < log k - digamma(k) < 1 / k
-    return float(brentq(lambda k: math.log(k) - float(digamma(k)) - apart, 0.4 / apart, 1.1 / apart, rtol=1e-13))
-
-
-def _gamma(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    from scipy.special import gammainc
-
-    shape, mean = _gamma_shape(y), math.fsum(y.tolist()) / y.size
-    law = Gamma(mean, 1.0 / math.sqrt(shape))
-    return law, _gamma_value(y, shape), 2, lambda t: gammainc(shape, t * (shape / mean))
-
-
-def _erlang(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    from scipy.special import gammainc
-
-    shape, mean = _gamma_shape(y), math.fsum(y.tolist()) / y.size
-    if shape > LARGEST_STAGES:
-        raise ValueError(f"it would need more than {LARGEST_STAGES} stages")
-    # the likelihood falls on both sides of the best shape
-    stages = max({max(1, math.floor(shape)), math.ceil(shape)}, key=lambda k: _gamma_value(y, k))
-    return Erlang(mean, stages), _gamma_value(y, stages), 2, lambda t: gammainc(stages, t * (stages / mean))
-
-
-def _lognormal(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    from scipy.special import ndtr
-
-    _all_equal(y)
-    logs = np.log(y)
-    mu = math.fsum(logs.tolist()) / y.size
-    variance = math.fsum(((logs - mu) ** 2).tolist()) / y.size
-    value = -y.size * (mu + 0.5 * math.log(2.0 * math.pi * variance) + 0.5)
-    law = LogNormal(math.exp(mu + 0.5 * variance), math.sqrt(math.expm1(variance)))
-    return law, value, 2, lambda t: ndtr((np.log(t) - mu) / math.sqrt(variance))
-
-
-def nelder_mead(function: Callable[[FloatArray], float], start: list[float]) -> tuple[FloatArray, float]:
-    """(where, value) of a function's smallest value, from this start."""
-    from scipy.optimize import minimize
-
-    least: Any = minimize
-    options = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000, "maxfev": 4000}
-    found = least(function, np.array(start), method="Nelder-Mead", options=options)
-    if not found.success or not math.isfinite(found.fun):
-        raise ValueError("its likelihood has no maximum that could be found")
-    return found.x, float(found.fun)
-
-
-def weibull_shape(x: FloatArray, events: BoolArray) -> float:
-    """The k at which sum x^k log x / sum x^k - 1/k = mean of log x over events: its left side grows with k."""
-    from scipy.optimize import brentq
-
-    logs = np.log(x)
-    of_events = float(logs[events].mean())
-    top = float(logs.max())
-
-    def score(k: float) -> float:
-        weights = np.exp(k * (logs - top))
-        return float((weights * logs).sum() / weights.sum()) - 1.0 / k - of_events
-
-    low, high = 0.5, 2.0
-    while score(low) > 0:
-        low *= 0.5
-        if low < 1e-3:
-            raise ValueError("its shape would be below 0.001")
-    while score(high) < 0:
-        high *= 2.0
-        if high > 1e4:
-            raise ValueError("its shape would be above 10,000: the times hardly differ")
-    return float(brentq(score, low, high, xtol=1e-13, rtol=1e-13))
-
-
-def weibull_law(shape: float, scale: float) -> Law:
-    """The package's Weibull law of this shape: by its mean and cv."""
-    from scipy.special import gammaln
-
-    one, two = float(gammaln(1.0 + 1.0 / shape)), float(gammaln(1.0 + 2.0 / shape))
-    return Weibull(scale * math.exp(one), math.sqrt(math.expm1(two - 2.0 * one)))
-
-
-def _weibull(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    _all_equal(y)
-    logs = np.log(y)
-    k = weibull_shape(y, np.ones(y.size, dtype=np.bool_))
-    top = float(logs.max())
-    log_scale = top + math.log(float(np.mean(np.exp(k * (logs - top))))) / k
-    value = y.size * (math.log(k) - k * log_scale - 1.0) + (k - 1.0) * math.fsum(logs.tolist())
-    return weibull_law(k, math.exp(log_scale)), value, 2, lambda t: -np.expm1(-np.exp(k * (np.log(t) - log_scale)))
-
-
-def _hyperexponential(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    """Balanced means: phases of probability p_j and rate 2 p_j / mean; p_1 = (1 + spread) / 2, cv^2 from the spread."""
-    _all_equal(y)
-
-    def phases(p: FloatArray) -> tuple[float, float, float]:
-        mean, rare = math.exp(min(max(p[0], -30.0), 30.0)), 0.5 / (1.0 + math.exp(min(max(p[1], -30.0), 30.0)))
-        return mean, 1.0 - rare, rare
-
-    def loss(p: FloatArray) -> float:
-        mean, likely, rare = phases(p)
-        a, b = 2.0 * likely / mean, 2.0 * rare / mean
-        # rate b is the smaller one: taken out, nothing underflows
-        return float(np.sum(b * y) - np.sum(np.log(likely * a * np.exp(-(a - b) * y) + rare * b)))
-
-    log_mean = math.log(math.fsum(y.tolist()) / y.size)
-    starts = [[log_mean, start] for start in (-1.0, 1.0, 4.0)]
-    best, value = min((nelder_mead(loss, start) for start in starts), key=lambda one: one[1])
-    mean, likely, rare = phases(best)
-    spread = likely - rare
-    law = HyperExponential(mean, math.sqrt((1.0 + spread * spread) / (1.0 - spread * spread)))
-    rates = 2.0 * likely / mean, 2.0 * rare / mean
-    return law, -value, 2, lambda t: -likely * np.expm1(-rates[0] * t) - rare * np.expm1(-rates[1] * t)
-
-
-def _pareto(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    _all_equal(y)
-    least = float(y[0])
-    logs = math.fsum(np.log(y / least).tolist())
-    shape = y.size / logs
-    if not shape > 1.0:
-        raise ValueError(f"its shape would be {shape:.3g}, at most 1: it has no mean")
-    value = y.size * (math.log(shape) - math.log(least)) - (shape + 1.0) * logs
-    return Pareto(least * shape / (shape - 1.0), shape), value, 2, lambda t: -np.expm1(-shape * np.log(t / least))
-
-
-def _uniform(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    _all_equal(y)
-    low, high = float(y[0]), float(y[-1])
-    return Uniform(low, high), -y.size * math.log(high - low), 2, lambda t: (t - low) / (high - low)
-
-
-def _deterministic(y: FloatArray) -> tuple[Law, float, int, Callable[[FloatArray], FloatArray]]:
-    if y[0] != y[-1]:
-        raise ValueError("the durations are not all equal")
-    return Deterministic(float(y[0])), math.inf, 1, lambda t: np.ones(t.size)
-
-
-MAKERS: dict[str, Maker] = {
-    "exponential": _exponential,
-    "erlang": _erlang,
-    "gamma": _gamma,
-    "hyperexponential": _hyperexponential,
-    "lognormal": _lognormal,
-    "weibull": _weibull,
-    "pareto": _pareto,
-    "uniform": _uniform,
-    "deterministic": _deterministic,
-}
-
-
 # --- one law for all classes? -----------------------------------------------------------------------------------------
 
 
@@ -524,39 +344,51 @@ class SameLaw(Finding):
 
 
 def same_law(samples: Mapping[str, npt.ArrayLike], *, permutations: int = PERMUTATIONS, seed: int = SEED) -> SameLaw:
-    """Test that the durations of all classes have the same law."""
+    """Test that the durations of all classes have the same law.
+
+    Of more than 1000 different durations the statistic looks at 1000 places only, evenly spread among them.
+    """
     arrays = {name: durations(values) for name, values in samples.items()}
     if len(arrays) < 2:
         raise ValueError("a comparison needs the durations of two classes or more")
     means = {name: moments(values) for name, values in arrays.items()}
     values = [one.mean for one in means.values()]
     ratio = max(values) / min(values) if min(values) > 0 else math.inf
-    pooled = np.concatenate([*arrays.values()])
-    labels = np.repeat(np.arange(len(arrays)), [one.size for one in arrays.values()])
-    order = np.argsort(pooled, kind="stable")
-    last_of_ties = np.flatnonzero(np.diff(pooled[order]) > 0)
-    labels = labels[order]
-    seen = float(_k_sample_statistic(labels[None, :], len(arrays), last_of_ties)[0])
-    rng, at_least = np.random.default_rng(seed), 0
-    chunk = max(1, 2**20 // labels.size)
-    for k in range(0, permutations, chunk):
-        shuffled = rng.permuted(np.tile(labels, (min(chunk, permutations - k), 1)), axis=1)
-        drawn = _k_sample_statistic(shuffled, len(arrays), last_of_ties)
-        at_least += int(np.sum(drawn >= seen * (1.0 - 1e-12)))
+    pooled = np.sort(np.concatenate([*arrays.values()]))
+    ends = np.flatnonzero(np.append(np.diff(pooled) > 0, True))  # of runs of equal durations
+    if ends.size > MOST_PLACES:
+        ends = ends[np.linspace(0, ends.size - 1, MOST_PLACES).astype(np.int64)]
+    upto = np.stack([np.searchsorted(np.sort(one), pooled[ends], side="right") for one in arrays.values()])
+    blocks, sizes = np.diff(ends, prepend=-1), [one.size for one in arrays.values()]
+    seen = float(_k_sample_statistic(upto[None])[0])
+    drawn = _k_sample_statistic(np.cumsum(_permuted(blocks, sizes, permutations, np.random.default_rng(seed)), axis=2))
+    at_least = int(np.sum(drawn >= seen * (1.0 - 1e-12)))
     return SameLaw(seen, (1 + at_least) / (permutations + 1), means, ratio, permutations)
 
 
-def _k_sample_statistic(labels: IntArray, classes: int, places: IntArray) -> FloatArray:
-    """1/N sum_i 1/n_i sum_j (N M_ij - j n_i)^2 / (j (N - j)), M_ij of class i among the first j in order.
+def _permuted(blocks: IntArray, sizes: list[int], permutations: int, rng: np.random.Generator) -> IntArray:
+    """[permutation, class, block]: how many of each class fall into each block when the classes are shuffled.
 
-    The sum is over the `places` j at which the value changes: equal durations have no order.
+    The first class takes its number from the blocks at random (multivariate hypergeometric), the next from the rest.
     """
-    total = labels.shape[1]
-    j = places + 1.0
-    found = np.zeros(len(labels))
-    for i in range(classes):
-        own = labels == i
-        n = int(own[0].sum())
-        among = np.cumsum(own, axis=1)[:, places]
-        found += ((total * among - j * n) ** 2 / (j * (total - j))).sum(axis=1) / n
-    return found / total
+    found = np.empty((permutations, len(sizes), blocks.size), dtype=np.int64)
+    draw = rng.multivariate_hypergeometric
+    found[:, 0] = draw(blocks, sizes[0], size=permutations, method="marginals")
+    rest = blocks - found[:, 0]
+    for k in range(1, len(sizes) - 1):
+        found[:, k] = [draw(row, sizes[k], method="marginals") for row in rest]
+        rest = rest - found[:, k]
+    found[:, -1] = rest
+    return found
+
+
+def _k_sample_statistic(upto: IntArray) -> FloatArray:
+    """1/N sum_i 1/n_i sum_j (N M_ij - j n_i)^2 / (j (N - j)) from M [.., class i, place]: of class i among the first j.
+
+    The sum is over places j at which the value changes, for equal durations have no order; the last has j = N.
+    """
+    j = upto.sum(axis=1)[:, None, :-1].astype(np.float64)
+    sizes = upto[:, :, -1:].astype(np.float64)
+    total = sizes.sum(axis=1, keepdims=True)
+    terms = (total * upto[:, :, :-1] - j * sizes) ** 2 / (j * (total - j) * sizes)
+    return np.asarray(terms.sum(axis=(1, 2)) / total[:, 0, 0], dtype=np.float64)
