@@ -208,7 +208,7 @@ CLASSES: dict[str, Callable[[Generator, int], np.ndarray]] = {
 
 
 def classes_table(replications: int) -> tuple[list[str], list[list[str]]]:
-    sizes = (50, 250, 1000)
+    sizes = (50, 250)
     replications = fewer_logs(replications)
     rows = []
     for name, draw in CLASSES.items():
