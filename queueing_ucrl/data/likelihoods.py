@@ -1,0 +1,209 @@
+"""The parameters that make durations likeliest, law by law.
+
+Durations are positive, in order, and of a mean near 1 (`service_laws.unit_of`). A law that cannot be is refused by a
+ValueError that says why. The Weibull shape and the search for a maximum also serve where patience is censored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import BoolArray, FloatArray
+from queueing_ucrl.model.laws import (
+    Deterministic,
+    Erlang,
+    Exponential,
+    Gamma,
+    HyperExponential,
+    Law,
+    LogNormal,
+    Pareto,
+    Uniform,
+    Weibull,
+)
+
+LARGEST_STAGES = 10_000
+
+# the law, its log-likelihood, how many parameters were fitted, and its distribution function
+Fitted = tuple[Law, float, int, Callable[[FloatArray], FloatArray]]
+
+
+def _exponential(y: FloatArray) -> Fitted:
+    mean = math.fsum(y.tolist()) / y.size
+    return Exponential(1.0 / mean), -y.size * (math.log(mean) + 1.0), 1, lambda t: -np.expm1(-t / mean)
+
+
+def _all_equal(y: FloatArray) -> None:
+    if y[0] == y[-1]:
+        raise ValueError("all durations are equal")
+
+
+def _gamma_value(y: FloatArray, shape: float) -> float:
+    """The log-likelihood of the gamma law of this shape and the mean of y."""
+    from scipy.special import gammaln
+
+    mean, logs = math.fsum(y.tolist()) / y.size, math.fsum(np.log(y).tolist())
+    rest = float(gammaln(shape)) + shape * (math.log(mean / shape) + 1.0)
+    return (shape - 1.0) * logs - y.size * rest
+
+
+def _gamma_shape(y: FloatArray) -> float:
+    """log k - digamma(k) = log(mean) - mean(log)."""
+    from scipy.optimize import brentq
+    from scipy.special import digamma
+
+    _all_equal(y)
+    apart = math.log(math.fsum(y.tolist()) / y.size) - math.fsum(np.log(y).tolist()) / y.size
+    if not apart > 1e-10:
+        raise ValueError("the durations hardly differ")
+    # 1 / 2k < log k - digamma(k) < 1 / k
+    return float(brentq(lambda k: math.log(k) - float(digamma(k)) - apart, 0.4 / apart, 1.1 / apart, rtol=1e-13))
+
+
+def _gamma(y: FloatArray) -> Fitted:
+    from scipy.special import gammainc
+
+    shape, mean = _gamma_shape(y), math.fsum(y.tolist()) / y.size
+    law = Gamma(mean, 1.0 / math.sqrt(shape))
+    return law, _gamma_value(y, shape), 2, lambda t: gammainc(shape, t * (shape / mean))
+
+
+def _erlang(y: FloatArray) -> Fitted:
+    from scipy.special import gammainc
+
+    shape, mean = _gamma_shape(y), math.fsum(y.tolist()) / y.size
+    if shape > LARGEST_STAGES:
+        raise ValueError(f"it would need more than {LARGEST_STAGES} stages")
+    # the likelihood falls on both sides of the best shape
+    stages = max({max(1, math.floor(shape)), math.ceil(shape)}, key=lambda k: _gamma_value(y, k))
+    return Erlang(mean, stages), _gamma_value(y, stages), 2, lambda t: gammainc(stages, t * (stages / mean))
+
+
+def _lognormal(y: FloatArray) -> Fitted:
+    from scipy.special import ndtr
+
+    _all_equal(y)
+    logs = np.log(y)
+    mu = math.fsum(logs.tolist()) / y.size
+    variance = math.fsum(((logs - mu) ** 2).tolist()) / y.size
+    value = -y.size * (mu + 0.5 * math.log(2.0 * math.pi * variance) + 0.5)
+    law = LogNormal(math.exp(mu + 0.5 * variance), math.sqrt(math.expm1(variance)))
+    return law, value, 2, lambda t: ndtr((np.log(t) - mu) / math.sqrt(variance))
+
+
+def nelder_mead(function: Callable[[FloatArray], float], start: list[float]) -> tuple[FloatArray, float]:
+    """(where, value) of a function's smallest value, from this start."""
+    from scipy.optimize import minimize
+
+    least: Any = minimize
+    options = {"xatol": 1e-9, "fatol": 1e-9, "maxiter": 4000, "maxfev": 4000}
+    found = least(function, np.array(start), method="Nelder-Mead", options=options)
+    if not found.success or not math.isfinite(found.fun):
+        raise ValueError("its likelihood has no maximum that could be found")
+    return found.x, float(found.fun)
+
+
+def weibull_shape(x: FloatArray, events: BoolArray) -> float:
+    """The k at which sum x^k log x / sum x^k - 1/k = mean of log x over events: its left side grows with k."""
+    from scipy.optimize import brentq
+
+    logs = np.log(x)
+    of_events = float(logs[events].mean())
+    top = float(logs.max())
+
+    def score(k: float) -> float:
+        weights = np.exp(k * (logs - top))
+        return float((weights * logs).sum() / weights.sum()) - 1.0 / k - of_events
+
+    low, high = 0.5, 2.0
+    while score(low) > 0:
+        low *= 0.5
+        if low < 1e-3:
+            raise ValueError("its shape would be below 0.001")
+    while score(high) < 0:
+        high *= 2.0
+        if high > 1e4:
+            raise ValueError("its shape would be above 10,000: the times hardly differ")
+    return float(brentq(score, low, high, xtol=1e-13, rtol=1e-13))
+
+
+def weibull_law(shape: float, scale: float) -> Law:
+    """The package's Weibull law of this shape: by its mean and cv."""
+    from scipy.special import gammaln
+
+    one, two = float(gammaln(1.0 + 1.0 / shape)), float(gammaln(1.0 + 2.0 / shape))
+    return Weibull(scale * math.exp(one), math.sqrt(math.expm1(two - 2.0 * one)))
+
+
+def _weibull(y: FloatArray) -> Fitted:
+    _all_equal(y)
+    logs = np.log(y)
+    k = weibull_shape(y, np.ones(y.size, dtype=np.bool_))
+    top = float(logs.max())
+    log_scale = top + math.log(float(np.mean(np.exp(k * (logs - top))))) / k
+    value = y.size * (math.log(k) - k * log_scale - 1.0) + (k - 1.0) * math.fsum(logs.tolist())
+    return weibull_law(k, math.exp(log_scale)), value, 2, lambda t: -np.expm1(-np.exp(k * (np.log(t) - log_scale)))
+
+
+def _hyperexponential(y: FloatArray) -> Fitted:
+    """Balanced means: phases of probability p_j and rate 2 p_j / mean; p_1 = (1 + spread) / 2, cv^2 from the spread."""
+    _all_equal(y)
+
+    def phases(p: FloatArray) -> tuple[float, float, float]:
+        mean, rare = math.exp(min(max(p[0], -30.0), 30.0)), 0.5 / (1.0 + math.exp(min(max(p[1], -30.0), 30.0)))
+        return mean, 1.0 - rare, rare
+
+    def loss(p: FloatArray) -> float:
+        mean, likely, rare = phases(p)
+        a, b = 2.0 * likely / mean, 2.0 * rare / mean
+        # rate b is the smaller one: taken out, nothing underflows
+        return float(np.sum(b * y) - np.sum(np.log(likely * a * np.exp(-(a - b) * y) + rare * b)))
+
+    log_mean = math.log(math.fsum(y.tolist()) / y.size)
+    starts = [[log_mean, start] for start in (-1.0, 1.0, 4.0)]
+    best, value = min((nelder_mead(loss, start) for start in starts), key=lambda one: one[1])
+    mean, likely, rare = phases(best)
+    spread = likely - rare
+    law = HyperExponential(mean, math.sqrt((1.0 + spread * spread) / (1.0 - spread * spread)))
+    rates = 2.0 * likely / mean, 2.0 * rare / mean
+    return law, -value, 2, lambda t: -likely * np.expm1(-rates[0] * t) - rare * np.expm1(-rates[1] * t)
+
+
+def _pareto(y: FloatArray) -> Fitted:
+    _all_equal(y)
+    least = float(y[0])
+    logs = math.fsum(np.log(y / least).tolist())
+    shape = y.size / logs
+    if not shape > 1.0:
+        raise ValueError(f"its shape would be {shape:.3g}, at most 1: it has no mean")
+    value = y.size * (math.log(shape) - math.log(least)) - (shape + 1.0) * logs
+    return Pareto(least * shape / (shape - 1.0), shape), value, 2, lambda t: -np.expm1(-shape * np.log(t / least))
+
+
+def _uniform(y: FloatArray) -> Fitted:
+    _all_equal(y)
+    low, high = float(y[0]), float(y[-1])
+    return Uniform(low, high), -y.size * math.log(high - low), 2, lambda t: (t - low) / (high - low)
+
+
+def _deterministic(y: FloatArray) -> Fitted:
+    if y[0] != y[-1]:
+        raise ValueError("the durations are not all equal")
+    return Deterministic(float(y[0])), math.inf, 1, lambda t: np.ones(t.size)
+
+
+MAKERS: dict[str, Callable[[FloatArray], Fitted]] = {
+    "exponential": _exponential,
+    "erlang": _erlang,
+    "gamma": _gamma,
+    "hyperexponential": _hyperexponential,
+    "lognormal": _lognormal,
+    "weibull": _weibull,
+    "pareto": _pareto,
+    "uniform": _uniform,
+    "deterministic": _deterministic,
+}
