@@ -357,15 +357,17 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
     server, or the next event. In the end somebody may have entered, and somebody may have got a server.
     """
     clock = state.clock[0]
-    come, changes, noted, tallied, ticks = state.arrivals, state.changes, state.noted, state.tallied, state.ticks
+    changes, noted, tallied, ticks = state.changes, state.noted, state.tallied, state.ticks
+    come_times, position, size, come_jobs = state.arrivals
+    change_times, admitted, rejected, grid = changes.time, tallied.admitted, tallied.rejected, noted.times
     jobs, free, servers, idle, times, scheduled = state.present
     counts, time_in_state, service, strides = tallied.counts, tallied.time_in_state, tallied.service, state.strides
     rows, wait_class, waits = state.buffers
-    capacity, classes = tallied.admitted.shape
+    capacity, classes = admitted.shape
     row_limit = rows.size - 2
-    last = noted.times.size - 1  # the last time of the grid is the horizon, which is noted at the end
-    stop = min(until, noted.times[clock.passed] if clock.passed < last else math.inf)
-    come_next, i_next = earliest(come.next)
+    last = grid.size - 1  # the last time of the grid is the horizon, which is noted at the end
+    stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
+    come_next, i_next = earliest(come_times)
 
     while True:
         if clock.used_rows > row_limit or clock.used_waits == waits.size:
@@ -384,16 +386,16 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             next_of_jobs = math.inf
             if clock.scheduled > 0:
                 next_of_jobs = _first_to_finish(clock, times[0]) if clock.shares else times[0]
-            changing = changes.time[clock.change]
+            changing = change_times[clock.change]
             now = min(next_of_jobs, changing, come_next)
             if now >= stop:
-                if clock.passed < last and noted.times[clock.passed] <= min(now, until):
+                if clock.passed < last and grid[clock.passed] <= min(now, until):
                     if clock.noted == noted.waits.size:
                         return FULL
                     note(noted, clock.noted, tallied, clock.used_waits)  # what happened before this time is counted
                     clock.noted += 1
                     clock.passed += 1
-                    stop = min(until, noted.times[clock.passed] if clock.passed < last else math.inf)
+                    stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
                     continue
                 if now > until or not (all_at_until and min(next_of_jobs, changing) <= now):
                     return REACHED
@@ -412,14 +414,14 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     _change(state, clock, changes.what[k], changes.which[k], changes.value[k])
                 clock.change += 1
                 if clock.change == clock.changes:
-                    clock.empty = come.next.size
+                    clock.empty = come_times.size
                     refill = True
             else:
                 i = i_next
-                at = come.position[i]
+                at = position[i]
                 tick = clock.in_system
                 if i == classes:  # not a job: a candidate for an idle tick
-                    if come.jobs[WORK, i, at] < ticks[tick].idle_share:
+                    if come_jobs[WORK, i, at] < ticks[tick].idle_share:
                         tick = -1
                 else:
                     _at_the_door(counts, clock, i)
@@ -428,17 +430,17 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                         counts[BLOCKED, i] += 1
                     elif table[clock.table_row, i]:
                         event = ADMIT
-                        tallied.admitted[tick, i] += 1
+                        admitted[tick, i] += 1
                     else:
                         event = REJECT
-                        tallied.rejected[tick, i] += 1
+                        rejected[tick, i] += 1
                     _write_newcomer(rows, clock, i, event)
                     entering = event == ADMIT
                     if entering:
                         work, patience, setup = (
-                            come.jobs[WORK, i, at],
-                            come.jobs[PATIENCE, i, at],
-                            come.jobs[SETUP, i, at],
+                            come_jobs[WORK, i, at],
+                            come_jobs[PATIENCE, i, at],
+                            come_jobs[SETUP, i, at],
                         )
                         if clock.ticking:
                             reward = state.scaled_rewards[tick, i]
@@ -448,13 +450,13 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     else:
                         clock.jobs += 1
                 at += 1
-                come.position[i] = at
-                if at == come.size[i]:
+                position[i] = at
+                if at == size[i]:
                     clock.empty = i
                     refill = True
                 else:
-                    come.next[i] = come.jobs[TIME, i, at]
-                    come_next, i_next = earliest(come.next)
+                    come_times[i] = come_jobs[TIME, i, at]
+                    come_next, i_next = earliest(come_times)
 
         if left >= 0:  # a job departs, or gives up
             job = jobs[left]
