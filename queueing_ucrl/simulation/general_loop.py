@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
-from queueing_ucrl.compiled import compiled
+from queueing_ucrl.compiled import compiled, inlined
 from queueing_ucrl.simulation.changes import ENVIRONMENT_CHANGE, INITIAL_JOB, SHIFT_CHANGE
 from queueing_ucrl.simulation.event_log import (
     ABANDON,
@@ -55,7 +55,7 @@ from queueing_ucrl.simulation.ledger import ABANDONED, ARRIVED, BLOCKED, DEPARTE
 # ---- the heap of what is to come of each job
 
 
-@compiled
+@inlined
 def _comes_first(jobs: np.ndarray[Any, Any], time: float, place: int, other_time: float, other: int) -> bool:
     """By time; at equal times departures before those who give up, the older job first."""
     if time != other_time:
@@ -66,7 +66,7 @@ def _comes_first(jobs: np.ndarray[Any, Any], time: float, place: int, other_time
     return bool(jobs[place].number < jobs[other].number)
 
 
-@compiled
+@inlined
 def _sift(
     jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, size: int, entry: int, time: float, place: int
 ) -> None:
@@ -93,7 +93,7 @@ def _sift(
     jobs[place].entry = entry
 
 
-@compiled
+@inlined
 def _schedule(
     jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int, time: float
 ) -> None:
@@ -105,7 +105,7 @@ def _schedule(
     _sift(jobs, times, places, clock.scheduled, entry, time, place)
 
 
-@compiled
+@inlined
 def _unschedule(jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int) -> None:
     """Nothing is to come for a job by itself."""
     entry = jobs[place].entry
@@ -120,7 +120,7 @@ def _unschedule(jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray,
 # ---- the line
 
 
-@compiled
+@inlined
 def _line_up(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     """A job takes its place in the line: before the first younger one."""
     behind = -1
@@ -141,7 +141,7 @@ def _line_up(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     clock.waiting += 1
 
 
-@compiled
+@inlined
 def _leave_line(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     before, behind = jobs[place].before, jobs[place].behind
     if before < 0:
@@ -158,7 +158,7 @@ def _leave_line(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
 # ---- a job
 
 
-@compiled
+@inlined
 def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, event: int, server: int) -> None:
     """A row of the log, of a job in the system."""
     if clock.logging:
@@ -167,7 +167,7 @@ def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, ev
         clock.used_rows += 1
 
 
-@compiled
+@inlined
 def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int) -> None:
     """A row of the log for a job that has no place yet."""
     if clock.logging:
@@ -184,7 +184,7 @@ def _write_change(rows: np.ndarray[Any, Any], clock: Any, event: int, server: in
         clock.used_rows += 1
 
 
-@compiled
+@inlined
 def _leave_server(
     jobs: np.ndarray[Any, Any], servers: np.ndarray[Any, Any], idle: IntArray, clock: Any, place: int
 ) -> None:
@@ -213,14 +213,14 @@ def given(clock: Any, now: float) -> float:
     return float(clock.given + (now - clock.given_at) * (min(n, clock.on_duty) / n))
 
 
-@compiled
+@inlined
 def _pass_sharing(clock: Any) -> None:
     """Reckon up to now, for numbers that are about to change."""
     clock.given = given(clock, clock.now)
     clock.given_at = clock.now
 
 
-@compiled
+@inlined
 def _first_to_finish(clock: Any, all_its_work: float) -> float:
     """When the first of those that share the servers has all its work."""
     n = clock.in_system
@@ -337,7 +337,7 @@ def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) 
 # ---- the loop
 
 
-@compiled
+@inlined
 def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
     """A job of class i arrives: it is counted, and so is the time since the last one."""
     counts[ARRIVED, i] += 1
