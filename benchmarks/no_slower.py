@@ -3,7 +3,8 @@
     python -m benchmarks.no_slower BEFORE [CASE ..]     compares this checkout with the one in the folder BEFORE
 
 Each checkout has a process of its own; the two take turns, in processor time, and the best of all rounds counts. The
-cases use the public face only, so that they run on either. `x` is after over before: below 1 is faster now.
+cases use the public face and BEFORE's scenario files, so that they run on either. `x` is after over before: below 1 is
+faster now.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def _program(*arguments: str) -> object:
             return None
 
 
-def cases(folder: Path) -> dict[str, Call]:
+def cases(folder: Path, scenarios: Path) -> dict[str, Call]:
     """What is timed, by name."""
     import queueing_ucrl as qu
     from benchmarks import event_loops, queues
 
-    queue, drifting = queues.paper(20), qu.load_scenario(HERE / "scenarios" / "rush-hours.toml").queue
+    queue, drifting = queues.paper(20), qu.load_scenario(scenarios / "rush-hours.toml").queue
     long, policy = 2e5, qu.solve(queue).policy
 
     def run(controller: str, horizon: float, of: qu.Queue = queue, **more: object) -> Call:
@@ -55,7 +56,7 @@ def cases(folder: Path) -> dict[str, Call]:
     def study() -> object:
         names = ("--controllers", "certainty-equivalent,oracle", "--horizon", "100", "--jobs", "1")
         amount = ("--replications", str(TRIALS // 2), "--out", str(folder / "out"))
-        return _program("compare", str(HERE / "scenarios" / "quickstart.toml"), *names, *amount)
+        return _program("compare", str(scenarios / "quickstart.toml"), *names, *amount)
 
     def fresh_study() -> object:
         shutil.rmtree(folder / "out", ignore_errors=True)
@@ -83,7 +84,7 @@ def cases(folder: Path) -> dict[str, Call]:
         "evaluate": lambda: qu.evaluate(queue, policy),
         "diameter": lambda: qu.diameter(queue),
         "a queue of 64 classes": lambda: qu.solve(queues.classes(1000, 64)),
-        "load a scenario": lambda: qu.load_scenario(HERE / "scenarios" / "call-centre.toml"),
+        "load a scenario": lambda: qu.load_scenario(scenarios / "call-centre.toml"),
         "replicate, in memory": lambda: qu.replicate(queue, ["oracle"], horizon=100.0, replications=50, seed=1, jobs=1),
         "a study of 200 trials": fresh_study,
         "the finished study again": study,
@@ -105,21 +106,22 @@ def _best(call: Call) -> float:
     return best
 
 
-def worker() -> None:
+def worker(scenarios: str) -> None:
     """Time the cases named on standard input, a line each, and print the seconds of the best call."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with tempfile.TemporaryDirectory() as name:
-        found = cases(Path(name))
+        found = cases(Path(name), Path(scenarios))
         print(*found, sep="\t", file=replies, flush=True)
         for line in sys.stdin:
             print(_best(found[line.strip()]), file=replies, flush=True)
 
 
-def _start(checkout: Path) -> tuple[subprocess.Popen[str], list[str]]:
+def _start(checkout: Path, scenarios: Path) -> tuple[subprocess.Popen[str], list[str]]:
     """A worker on one checkout, and its cases."""
     first = "import sys, queueing_ucrl"  # the checkout's package, with the cases of this one
-    code = f"{first}; sys.path.insert(0, {str(HERE)!r}); from benchmarks.no_slower import worker; worker()"
+    code = f"{first}; sys.path.insert(0, {str(HERE)!r}); from benchmarks.no_slower import worker; "
+    code += f"worker({str(scenarios)!r})"
     environment = {**os.environ, "PYTHONPATH": str(checkout)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": tempfile.gettempdir()}
     process = subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes)  # type: ignore[call-overload]
@@ -140,7 +142,8 @@ def main() -> int:
     if len(sys.argv) < 2 or not (Path(sys.argv[1]) / "queueing_ucrl").is_dir():
         print(__doc__)
         return 2
-    sides, names = zip(*(_start(Path(each).resolve()) for each in (sys.argv[1], HERE)), strict=True)
+    before = Path(sys.argv[1]).resolve()
+    sides, names = zip(*(_start(each, before / "scenarios") for each in (before, HERE)), strict=True)
     wanted = [case for case in names[1] if not sys.argv[2:] or any(part in case for part in sys.argv[2:])]
     best = {case: [math.inf] * 2 for case in wanted}
     for case in wanted:
@@ -148,8 +151,8 @@ def main() -> int:
             _seconds(side, case)  # compiles what it needs
         for _ in range(ROUNDS):
             best[case] = [min(old, _seconds(side, case)) for side, old in zip(sides, best[case], strict=True)]
-        before, after = best[case]
-        print(f"{case:<36} {1e3 * before:>10.3f} ms {1e3 * after:>10.3f} ms {after / before:>6.2f} x", flush=True)
+        old, new = best[case]
+        print(f"{case:<36} {1e3 * old:>10.3f} ms {1e3 * new:>10.3f} ms {new / old:>6.2f} x", flush=True)
     for side in sides:
         side.stdin.close()
         side.wait()

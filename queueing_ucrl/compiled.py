@@ -59,7 +59,18 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     To a type checker it stays the function that it is. numba makes one for each type of arguments that it meets, and
     does not read annotations: they say what the callers give.
     """
-    dispatcher: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    return _compiled(function, inline=False)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As `compiled`, for a step of a loop: it becomes part of those that call it. A call counts references to every
+    array that it is given, which costs more than a short step itself.
+    """
+    return _compiled(function, inline=True)
+
+
+def _compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, forceinline=inline)(function)
     own = _is_kept(function.__module__) and not getattr(function, "__closure__", None)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         dispatcher.compile = _uninterrupted()(dispatcher.compile)

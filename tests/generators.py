@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import queueing_ucrl as qu
+from queueing_ucrl.model.batches import BatchSizes
 from queueing_ucrl.model.costs import HoldingCost
 
 
@@ -290,7 +291,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], qu.Queue | qu.AdmissionModel
 
 def any_law(random: np.random.Generator, mean: float) -> qu.Law:
     """A law of any kind with this mean."""
-    kind = int(random.integers(8))
+    kind = int(random.integers(11))
     cv = float(random.uniform(0.3, 2.0))
     if kind == 0:
         return qu.Deterministic(mean)
@@ -304,7 +305,37 @@ def any_law(random: np.random.Generator, mean: float) -> qu.Law:
         return qu.Gamma(mean=mean, cv=cv)
     if kind == 5:
         return qu.Uniform(low=0.0, high=2.0 * mean)
+    if kind == 6:
+        return qu.Weibull(mean=mean, cv=cv)
+    if kind == 7:
+        return qu.Pareto(mean=mean, shape=1.0 + cv)
+    if kind == 8:
+        return coarse_law(random, mean)
     return qu.Exponential(1.0 / mean)
+
+
+def _any_sizes(random: np.random.Generator) -> BatchSizes:
+    kind = int(random.integers(3))
+    if kind == 0:
+        return qu.FixedSizes(int(random.integers(1, 5)))
+    return qu.GeometricSizes(2.5) if kind == 1 else qu.EmpiricalSizes([1, 1, 2, 5])
+
+
+def any_arrivals(random: np.random.Generator, rate: float) -> qu.ArrivalProcess:
+    """Arrivals of any kind at this rate, but for Poisson processes; a trace perhaps with its works."""
+    kind, day = int(random.integers(5)), 40.0 / rate
+    pattern = qu.Sinusoid(0.5, day) if random.random() < 0.5 else qu.Steady()
+    if kind == 0:
+        return qu.Renewal(any_law(random, 1.0 / rate))
+    if kind == 1:
+        sizes = _any_sizes(random)
+        return qu.Batches(qu.Poisson(rate / sizes.mean, pattern), sizes)
+    if kind == 2:
+        times = np.sort(random.uniform(0.0, day, 40))
+        works = random.uniform(0.0, 2.0, 40) if random.random() < 0.5 else None
+        return qu.Trace(times, works, day, repeat=True, speed=1.25, thin=0.8)
+    modulated = qu.Modulated(rate, [[0.0, 2.0 / day], [5.0 / day, 0.0]], [0.5, 2.25], pattern=pattern)
+    return modulated if kind == 3 else qu.DayFactor(modulated, 0.4, day)
 
 
 def coarse_law(random: np.random.Generator, mean: float) -> qu.Law:
@@ -372,28 +403,34 @@ def random_system(random: np.random.Generator, *, coarse: bool = False, sharing:
         return bool(random.random() < features)
 
     rate = _log_uniform(random, 0.3, 3.0) * servers / mean
+    counts: int | qu.Shifts = _random_servers(random, servers, mean) if has() else servers
+    environment = None
+    if has() and not coarse and isinstance(counts, int):
+        environment = _random_environment(random, servers, m, mean)
     classes = []
     for i in range(m):
         reward = float(random.uniform(1.0, 20.0))
         gap = m / rate if not coarse else float(2.0 ** random.integers(-2, 2))
         pattern = qu.Sinusoid(0.5, 30.0 * mean) if has() and not coarse else qu.Steady()
-        arrivals = CoarseArrivals(coarse_law(random, gap)) if coarse else None
+        arrivals: qu.ArrivalProcess = qu.Poisson(1.0 / gap, pattern)
+        if coarse:
+            arrivals = CoarseArrivals(coarse_law(random, gap))
+        elif environment is None and has():
+            arrivals = any_arrivals(random, 1.0 / gap)
+        service = law(random, mean * float(random.uniform(0.5, 2.0)) if not coarse else mean)
+        brings_work = isinstance(arrivals, qu.Trace) and arrivals.works is not None
         classes.append(
             qu.JobClass(
                 f"class {i}",
-                **({"arrivals": arrivals} if coarse else {"arrival_rate": 1.0 / gap, "pattern": pattern}),
+                arrivals=arrivals,
                 reward=reward,
                 holding_cost=random_cost(random, reward, mean),
-                service=law(random, mean * float(random.uniform(0.5, 2.0)) if not coarse else mean),
+                service=None if brings_work else service,
                 patience=law(random, mean * float(2.0 ** random.integers(-2, 4))) if has() else None,
                 abandonment_cost=float(random.uniform(0.0, 5.0)) if has() else 0.0,
                 reward_at=["admission", "start", "end"][int(random.integers(3))],
             )
         )
-    counts: int | qu.Shifts = _random_servers(random, servers, mean) if has() else servers
-    environment = None
-    if has() and not coarse and isinstance(counts, int):
-        environment = _random_environment(random, servers, m, mean)
     if sharing and random.random() < 0.5 * features:
         return qu.System(servers, capacity, classes, environment=environment, discipline="processor-sharing")
     up = mean * float(2.0 ** random.integers(0, 5))

@@ -290,6 +290,12 @@ def law(text: str) -> str:
         (GOOD + "day_factor = { cv = 0.1 }\n", "x.toml:9: class[1].day_factor.period is missing"),
         (GOOD + "day_factor = { cv = 50, period = 1 }\n", "class[1].day_factor: a day factor's cv must be 0 or lie"),
         (GOOD + 'patience = { kind = "exponential", rate = 0 }\n', "class[1].patience.rate = 0 must be positive"),
+        (
+            GOOD.replace("capacity = 5", 'capacity = 5\npatience = { kind = "exponential", rate = 1 }')
+            + 'patience = { kind = "exponential", rate = 2 }\n',
+            "x.toml: queue.patience is for classes that have no patience of their own, but all have one",
+        ),
+        (GOOD + "[run]\nprecision = 2.0\n", "x.toml:10: run.precision = 2.0 must be below 1"),
         (GOOD + "abandonment_cost = -1\n", "x.toml:9: class[1].abandonment_cost = -1 must be at least 0"),
         (
             GOOD + 'reward_at = "departure"\n',
@@ -333,7 +339,7 @@ def test_a_mistake_is_told_with_its_place_and_what_would_be_right(told, text, li
         ("", "the file jobs.csv cannot be read as a table ("),
         ("s\n", "the file jobs.csv has no rows"),
         ("x\n1\n", "the file jobs.csv has no column 's'; its columns are 'x'"),
-        ("s\n1\nlong\n", "the file 'jobs.csv': column 's' must hold numbers, got '1'"),
+        ("s\n1\nlong\n", "the file 'jobs.csv': column 's' must hold numbers, got 'long' in row 2"),
         ("s\n1\n-2\n", "the file 'jobs.csv': column 's' must hold finite numbers of at least 0, got -2 in row 2"),
         (
             "s,x\n1,2\n,3\n",
@@ -372,6 +378,13 @@ def test_what_is_no_file_of_values(told, tmp_path, name):
             "a trace's duration must be positive and not before",
         ),
         ("t\nmonday\n", '{ trace = "x.csv", time = "t" }', "column 't' must hold numbers or ISO dates, got 'monday'"),
+        ("t\n1\nlater\n", '{ trace = "x.csv", time = "t" }', "numbers or ISO dates, got 'later' in row 2"),
+        ("t\n2024-01-01\n5 pm\n", '{ trace = "x.csv", time = "t" }', "numbers or ISO dates, got '5 pm' in row 2"),
+        (
+            "t,k\n1,a\n2,\n3,a\n",
+            '{ trace = "x.csv", time = "t", class = "k" }',
+            "the file 'x.csv': column 'k' names nothing in row 2",
+        ),
         (
             "t\n2024-01-01\n",
             '{ trace = "x.csv", time = "t" }',
@@ -397,6 +410,11 @@ def test_a_trace_of_other_classes(told, tmp_path):
     JOBS.to_csv(tmp_path / "jobs.csv")
     assert "holds 'b', which is no class of this scenario" in told(TRACE + QUEUE + COMES)
     assert "a trace needs the column that tells them" in told(TRACE.replace('class = "k", ', "") + BARE)
+    both = "class 'a': {} must not stand beside the trace of all classes, which has its jobs: keep one of the two"
+    coming = COMES.replace('"a"', '"b"')
+    assert both.format("arrival_rate") in told(TRACE + QUEUE.replace("service_rate = 1.0\n", "") + CLASS + coming)
+    batches = 'arrivals = { kind = "batches", rate = 1, sizes = 2 }\n'
+    assert both.format("arrivals") in told(TRACE + QUEUE + COMES + batches + coming)
     assert "arrivals come with their work: service must not" in told(
         TRACE + BARE + 'service = { kind = "deterministic", value = 1.0 }\n'
     )

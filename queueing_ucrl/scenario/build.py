@@ -23,12 +23,14 @@ def system_of(file: File, folder: Path) -> System:
     """What is simulated; a `Queue` where the number of jobs is a Markov chain. Files are looked for in the folder."""
     rows = None if file.arrivals is None else file.arrivals.made(folder)
     if rows is not None:
-        _check_names(file.arrivals, rows, [c.name for c in file.classes])
+        _check_names(file.arrivals, rows, file.classes)
     classes = [_job_class(c, file, rows, folder) for c in file.classes]
     service = _service(file, folder)
     if service is not None and all(c.service is not None for c in classes):
         key = "service_rate" if file.queue.service is None else "service"
         raise ValueError(f"queue.{key} is for classes that have no service of their own, but all have one")
+    if file.queue.patience is not None and all(c.patience is not None for c in classes):
+        raise ValueError("queue.patience is for classes that have no patience of their own, but all have one")
     classes = [c if c.service is not None else replace(c, service=service) for c in classes]
     servers = file.queue.servers.made() if isinstance(file.queue.servers, ShiftsTable) else file.queue.servers
     system = _as_queue(System(servers, file.queue.capacity, classes, **_world(file, folder)))
@@ -99,19 +101,26 @@ def _arrivals(c: Class, file: File, rows: Rows | None, folder: Path) -> ArrivalP
     return table.process(found, c.name)
 
 
-def _check_names(table: TraceTable | None, rows: Rows, names: list[str]) -> None:
-    """A trace for several classes must say whose each job is."""
+def _check_names(table: TraceTable | None, rows: Rows, classes: list[Class]) -> None:
+    """A trace for several classes must say whose each job is, and none of them may come in another way too."""
     assert table is not None
-    if rows.classes is None:
-        if len(names) > 1:
-            raise ValueError('arrivals: with several classes a trace needs the column that tells them: class = ".."')
-        return
-    unknown = sorted(set(np.unique(rows.classes).tolist()) - set(names))
+    names = [c.name for c in classes]
+    if rows.classes is None and len(names) > 1:
+        raise ValueError('arrivals: with several classes a trace needs the column that tells them: class = ".."')
+    present = set(names) if rows.classes is None else set(np.unique(rows.classes).tolist())
+    unknown = sorted(present - set(names))
     if unknown:
         raise ValueError(
             f"arrivals: column {shown(table.job_class)} of {shown(table.trace)} holds {shown(unknown[0])}, which is no "
             f"class of this scenario"
         )
+    for c in classes:
+        if c.name in present and not (c.arrival_rate is None and c.arrivals is None):
+            key = "arrivals" if c.arrival_rate is None else "arrival_rate"
+            raise ValueError(
+                f"class {c.name!r}: {key} must not stand beside the trace of all classes, which has its jobs: keep one "
+                f"of the two"
+            )
 
 
 def _as_queue(system: System) -> System:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,8 +74,7 @@ def numbers_of(frame: pd.DataFrame, column: str) -> FloatArray:
     """A column of finite numbers that are not negative; a ValueError names the first row that holds none."""
     values = frame[column]
     if values.dtype.kind not in "iuf":
-        given = next((v for v in values.tolist() if not isinstance(v, (int, float)) or isinstance(v, bool)), None)
-        raise ValueError(f"column {shown(column)} must hold numbers, got {shown(given)}")
+        raise ValueError(f"column {shown(column)} must hold numbers, got {_first(values, map(_is_number, values))}")
     array = values.to_numpy(dtype=np.float64)
     wrong = ~((array >= 0.0) & (array < np.inf))
     if wrong.any():
@@ -82,6 +82,20 @@ def numbers_of(frame: pd.DataFrame, column: str) -> FloatArray:
         given = "nothing" if np.isnan(array[row]) else f"{array[row]:g}"
         raise ValueError(f"column {shown(column)} must hold finite numbers of at least 0, got {given} in row {row + 1}")
     return array
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number, or text that is one."""
+    try:
+        return not isinstance(value, bool) and float(value) == float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+
+
+def _first(values: pd.Series, good: Iterable[bool]) -> str:
+    """The first value that is not good, in words; the first of all where each by itself is."""
+    row = next((k for k, fine in enumerate(good) if not fine), 0)
+    return f"{shown(values.tolist()[row])} in row {row + 1}"
 
 
 def times_of(frame: pd.DataFrame, column: str, unit: str | None) -> FloatArray:
@@ -96,11 +110,20 @@ def times_of(frame: pd.DataFrame, column: str, unit: str | None) -> FloatArray:
     try:
         dates = pd.to_datetime(values, format="ISO8601", utc=True)
     except (ValueError, TypeError, OverflowError):
-        given = shown(values.iloc[0])
-        raise ValueError(f"column {shown(column)} must hold numbers or ISO dates, got {given}") from None
+        dates = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+        good = map(_is_number, values) if _is_number(values.iloc[0]) else dates.notna()
+        raise ValueError(f"column {shown(column)} must hold numbers or ISO dates, got {_first(values, good)}") from None
     if dates.isna().any():
         raise ValueError(f"column {shown(column)} holds no date in row {int(dates.isna().argmax()) + 1}")
     if unit is None:
         raise ValueError(f"column {shown(column)} holds dates: name their time_unit, one of {', '.join(UNITS)}")
     nanoseconds = dates.astype("datetime64[ns, UTC]").astype("int64").to_numpy()
     return (nanoseconds - nanoseconds[0]) / (UNITS[unit] * 1e9)
+
+
+def names_of(frame: pd.DataFrame, column: str) -> Any:
+    """A column of names; a ValueError names the first row that holds none."""
+    missing = frame[column].isna()
+    if missing.any():
+        raise ValueError(f"column {shown(column)} names nothing in row {int(missing.argmax()) + 1}")
+    return frame[column].astype(str).to_numpy()

@@ -115,6 +115,7 @@ def _remedy(error: Any) -> str:
         "greater_than": "must be positive",
         "greater_than_equal": "must be at least {ge:g}",
         "less_than_equal": "must be at most {le}",
+        "less_than": "must be below {lt:g}",
         "finite_number": "must be a finite number",
         "float_type": "must be a number",
         "int_type": "must be a whole number",

@@ -41,7 +41,7 @@ from queueing_ucrl.model.laws import (
 from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.random_rates import DayFactor, Modulated
 from queueing_ucrl.model.trace import Trace
-from queueing_ucrl.scenario.columns import UNITS, numbers_of, read_columns, times_of
+from queueing_ucrl.scenario.columns import UNITS, names_of, numbers_of, read_columns, times_of
 from queueing_ucrl.simulation.settings import NotNegative, Positive
 
 LONGEST_LIST = 10**5
@@ -268,12 +268,12 @@ class TraceTable(Part):
             frame = read_columns(folder, self.trace, names)
             times = times_of(frame, self.time, self.time_unit)
             works = None if self.work is None else numbers_of(frame, self.work)
+            classes = None if self.job_class is None else names_of(frame, self.job_class)
             if np.any(np.diff(times) < 0):
                 row = int(np.argmax(np.diff(times) < 0)) + 2
                 raise ValueError(f"column {shown(self.time)} must never go back in time, but does in row {row}")
         except ValueError as error:
             raise ValueError(_named(error, self.trace)) from None
-        classes = None if self.job_class is None else frame[self.job_class].astype(str).to_numpy()
         return Rows(times, classes, works)
 
     def process(self, rows: Rows, name: str) -> Trace:

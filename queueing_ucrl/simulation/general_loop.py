@@ -3,6 +3,9 @@
 The next event is the earliest of three: what is to come of a job in the system (it departs, or gives up), a change by
 the clock (an environment, a shift, a server), and an arrival. The line is a list in the order of job numbers, so that a
 job whose service was interrupted stands before all who have not started. One step writes two rows of the log at most.
+
+What happens to every job is in the loop itself, or in functions that take the few arrays they need: a call that takes
+the whole state counts references to each of its arrays, which costs more than all else. Rare changes take it whole.
 """
 
 from __future__ import annotations
@@ -12,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import BoolArray, FloatArray
-from queueing_ucrl.compiled import compiled
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.compiled import compiled, inlined
 from queueing_ucrl.simulation.changes import ENVIRONMENT_CHANGE, INITIAL_JOB, SHIFT_CHANGE
 from queueing_ucrl.simulation.event_log import (
     ABANDON,
@@ -52,7 +55,7 @@ from queueing_ucrl.simulation.ledger import ABANDONED, ARRIVED, BLOCKED, DEPARTE
 # ---- the heap of what is to come of each job
 
 
-@compiled
+@inlined
 def _comes_first(jobs: np.ndarray[Any, Any], time: float, place: int, other_time: float, other: int) -> bool:
     """By time; at equal times departures before those who give up, the older job first."""
     if time != other_time:
@@ -63,10 +66,11 @@ def _comes_first(jobs: np.ndarray[Any, Any], time: float, place: int, other_time
     return bool(jobs[place].number < jobs[other].number)
 
 
-@compiled
-def _sift(present: Present, size: int, entry: int, time: float, place: int) -> None:
+@inlined
+def _sift(
+    jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, size: int, entry: int, time: float, place: int
+) -> None:
     """Put a job that belongs somewhere near `entry` into the heap of the given size."""
-    jobs, times, places = present.jobs, present.time, present.job
     while entry > 0:
         parent = (entry - 1) >> 1
         if not _comes_first(jobs, time, place, times[parent], places[parent]):
@@ -89,35 +93,36 @@ def _sift(present: Present, size: int, entry: int, time: float, place: int) -> N
     jobs[place].entry = entry
 
 
-@compiled
-def _schedule(present: Present, clock: Any, place: int, time: float) -> None:
+@inlined
+def _schedule(
+    jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int, time: float
+) -> None:
     """What comes next for a job comes at a time, in place of what was to come for it before."""
-    entry = present.jobs[place].entry
+    entry = jobs[place].entry
     if entry < 0:
         entry = clock.scheduled
         clock.scheduled += 1
-    _sift(present, clock.scheduled, entry, time, place)
+    _sift(jobs, times, places, clock.scheduled, entry, time, place)
 
 
-@compiled
-def _unschedule(present: Present, clock: Any, place: int) -> None:
+@inlined
+def _unschedule(jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int) -> None:
     """Nothing is to come for a job by itself."""
-    entry = present.jobs[place].entry
+    entry = jobs[place].entry
     if entry >= 0:
-        present.jobs[place].entry = -1
+        jobs[place].entry = -1
         clock.scheduled -= 1
         last = clock.scheduled
         if entry < last:
-            _sift(present, last, entry, present.time[last], present.job[last])
+            _sift(jobs, times, places, last, entry, times[last], places[last])
 
 
 # ---- the line
 
 
-@compiled
-def _line_up(present: Present, clock: Any, place: int) -> None:
+@inlined
+def _line_up(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     """A job takes its place in the line: before the first younger one."""
-    jobs = present.jobs
     behind = -1
     if clock.waiting > 0 and jobs[place].number < jobs[clock.tail].number:
         behind = clock.head
@@ -136,9 +141,8 @@ def _line_up(present: Present, clock: Any, place: int) -> None:
     clock.waiting += 1
 
 
-@compiled
-def _leave_line(present: Present, clock: Any, place: int) -> None:
-    jobs = present.jobs
+@inlined
+def _leave_line(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     before, behind = jobs[place].before, jobs[place].behind
     if before < 0:
         clock.head = behind
@@ -154,153 +158,47 @@ def _leave_line(present: Present, clock: Any, place: int) -> None:
 # ---- a job
 
 
-@compiled
-def _write_row(state: GeneralState, clock: Any, place: int, wait: float, event: int, server: int) -> None:
-    """A row of the log; place -1: of no job."""
+@inlined
+def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, event: int, server: int) -> None:
+    """A row of the log, of a job in the system."""
     if clock.logging:
-        number, i = -1, -1
-        if place >= 0:
-            number, i = state.present.jobs[place].number, state.present.jobs[place].job_class
-        row = state.buffers.rows[clock.used_rows]
-        write(row, clock.now, number, wait, clock.in_system, clock.episode, i, event, server)
+        row = rows[clock.used_rows]
+        write(row, clock.now, job.number, wait, clock.in_system, clock.episode, job.job_class, event, server)
         clock.used_rows += 1
 
 
-@compiled
-def _write_newcomer(state: GeneralState, clock: Any, i: int, event: int) -> None:
+@inlined
+def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int) -> None:
     """A row of the log for a job that has no place yet."""
     if clock.logging:
-        row = state.buffers.rows[clock.used_rows]
+        row = rows[clock.used_rows]
         write(row, clock.now, clock.jobs, 0.0, clock.in_system, clock.episode, i, event, -1)
         clock.used_rows += 1
 
 
 @compiled
-def _move(state: GeneralState, clock: Any, i: int, change: int) -> None:
-    """One more job of class i is in the system, or one less."""
-    state.tallied.time_in_state[clock.in_system] += clock.now - clock.last_move
-    clock.last_move = clock.now
-    clock.in_system += change
-    clock.table_row += change * state.strides[i]
+def _write_change(rows: np.ndarray[Any, Any], clock: Any, event: int, server: int) -> None:
+    """A row of the log, of no job."""
+    if clock.logging:
+        write(rows[clock.used_rows], clock.now, -1, 0.0, clock.in_system, clock.episode, -1, event, server)
+        clock.used_rows += 1
 
 
-@compiled
-def _tick(state: GeneralState, clock: Any, s: int) -> bool:
-    """A tick of the uniformized chain found it in s; whether a review is due."""
-    if not clock.ticking:
-        return False
-    state.ticks[s].visits += 1
-    return bool(state.ticks[s].visits == state.ticks[s].visit_limit)
-
-
-@compiled
-def _enter(state: GeneralState, clock: Any, i: int, work: float, patience: float, setup: float) -> None:
-    """A job of class i is in the system from now on, at a server or in the line."""
-    present = state.present
-    place = present.places[clock.in_system]
-    job = present.jobs[place]
-    job.number, job.job_class, job.arrival = clock.jobs, i, clock.now
-    job.work = job.left = work
-    job.setup, job.start = setup, math.nan
-    job.server = job.entry = -1
-    if clock.shares:
-        _pass_sharing(clock)
-    _move(state, clock, i, +1)
-    clock.jobs += 1
-    if clock.shares:
-        _join_others(state, clock, place)
-        return
-    if clock.busy < clock.on_duty:
-        _join_server(state, clock, place)
-        return
-    elapse(clock, clock.now)
-    _line_up(present, clock, place)
-    if patience < math.inf:
-        _schedule(present, clock, place, clock.now + patience)
-
-
-@compiled
-def _charge(state: GeneralState, clock: Any, code: int, wait: float) -> None:
-    state.buffers.wait_class[clock.used_waits] = code
-    state.buffers.wait[clock.used_waits] = wait
-    clock.used_waits += 1
-
-
-@compiled
-def _join_server(state: GeneralState, clock: Any, place: int) -> None:
-    """A job joins the server that became idle last; for the first time, or once more."""
-    present, now = state.present, clock.now
-    job = present.jobs[place]
-    i = job.job_class
-    elapse(clock, now)
-    clock.busy += 1
-    clock.idle -= 1
-    server = present.idle[clock.idle]
-    present.servers[server].job = place
-    job.server = server
-    setup = job.setup if now - present.servers[server].idle_since > clock.setup_after else 0.0
-    state.tallied.service[i] += setup + job.left
-    _schedule(present, clock, place, now + (setup + job.left))
-    if math.isnan(job.start):
-        job.start = now
-        wait = now - job.arrival
-        state.tallied.counts[STARTED, i] += 1
-        _write_row(state, clock, place, wait, START, server)
-        if wait > 0.0:
-            _charge(state, clock, i, wait)
-    else:
-        _write_row(state, clock, place, 0.0, RESUME, server)
-
-
-@compiled
-def _leave_server(state: GeneralState, clock: Any, place: int) -> None:
+@inlined
+def _leave_server(
+    jobs: np.ndarray[Any, Any], servers: np.ndarray[Any, Any], idle: IntArray, clock: Any, place: int
+) -> None:
     """A job is at its server no longer; who of them is idle now is on top of the others, if it is on duty and up."""
-    present, now = state.present, clock.now
-    job = present.jobs[place]
-    server = present.servers[job.server]
-    elapse(clock, now)
+    job = jobs[place]
+    server = servers[job.server]
+    elapse(clock, clock.now)
     clock.busy -= 1
     server.job = -1
-    server.idle_since = now
+    server.idle_since = clock.now
     if server.up and job.server < clock.posts:
-        present.idle[clock.idle] = job.server
+        idle[clock.idle] = job.server
         clock.idle += 1
     job.server = -1
-
-
-@compiled
-def _exit(state: GeneralState, clock: Any, place: int) -> bool:
-    """A job is gone; whether a review is due."""
-    s = clock.in_system
-    _unschedule(state.present, clock, place)
-    _move(state, clock, state.present.jobs[place].job_class, -1)
-    state.present.places[clock.in_system] = place
-    if clock.ticking:
-        state.ticks[s].downs += 1
-    return _tick(state, clock, s)
-
-
-@compiled
-def _depart(state: GeneralState, clock: Any, place: int) -> bool:
-    job = state.present.jobs[place]
-    _write_row(state, clock, place, 0.0, DEPART, job.server)
-    state.tallied.counts[DEPARTED, job.job_class] += 1
-    _leave_server(state, clock, place)
-    clock.departures += 1
-    due = _exit(state, clock, place)
-    return bool(due or clock.departures == clock.departure_limit)
-
-
-@compiled
-def _abandon(state: GeneralState, clock: Any, place: int) -> bool:
-    job = state.present.jobs[place]
-    wait = clock.now - job.arrival
-    _write_row(state, clock, place, wait, ABANDON, -1)
-    state.tallied.counts[ABANDONED, job.job_class] += 1
-    _charge(state, clock, -1 - job.job_class, wait)
-    elapse(clock, clock.now)
-    _leave_line(state.present, clock, place)
-    return _exit(state, clock, place)
 
 
 # ---- processor sharing: n jobs get min(n, c) / n of a server each
@@ -315,46 +213,20 @@ def given(clock: Any, now: float) -> float:
     return float(clock.given + (now - clock.given_at) * (min(n, clock.on_duty) / n))
 
 
-@compiled
+@inlined
 def _pass_sharing(clock: Any) -> None:
     """Reckon up to now, for numbers that are about to change."""
     clock.given = given(clock, clock.now)
     clock.given_at = clock.now
 
 
-@compiled
-def _next_of_jobs(present: Present, clock: Any) -> float:
-    """When something comes of a job in the system: of those that share the servers, when the first has all its work."""
-    if clock.scheduled == 0:
-        return math.inf
-    if not clock.shares:
-        return float(present.time[0])
+@inlined
+def _first_to_finish(clock: Any, all_its_work: float) -> float:
+    """When the first of those that share the servers has all its work."""
     n = clock.in_system
     if clock.on_duty == 0:
         return math.inf
-    return float(clock.given_at + max(0.0, present.time[0] - clock.given) * (n / min(n, clock.on_duty)))
-
-
-@compiled
-def _join_others(state: GeneralState, clock: Any, place: int) -> None:
-    """A job is served from now on, with all others."""
-    job = state.present.jobs[place]
-    job.start, job.server = clock.now, 0
-    state.tallied.counts[STARTED, job.job_class] += 1
-    state.tallied.service[job.job_class] += job.work
-    _schedule(state.present, clock, place, clock.given + job.work)
-    _write_row(state, clock, place, 0.0, START, -1)
-
-
-@compiled
-def _leave_others(state: GeneralState, clock: Any, place: int) -> bool:
-    """A job has got all its work and departs; whether a review is due."""
-    clock.given, clock.given_at = state.present.time[0], clock.now
-    _write_row(state, clock, place, 0.0, DEPART, -1)
-    state.tallied.counts[DEPARTED, state.present.jobs[place].job_class] += 1
-    clock.departures += 1
-    due = _exit(state, clock, place)
-    return bool(due or clock.departures == clock.departure_limit)
+    return float(clock.given_at + max(0.0, all_its_work - clock.given) * (n / min(n, clock.on_duty)))
 
 
 # ---- servers
@@ -368,9 +240,9 @@ def _interrupt(state: GeneralState, clock: Any, place: int, restarts: bool) -> N
     left = present.time[job.entry] - clock.now
     state.tallied.service[job.job_class] -= left
     job.left = job.work if restarts else min(job.left, left)
-    _leave_server(state, clock, place)
-    _unschedule(present, clock, place)
-    _line_up(present, clock, place)
+    _leave_server(present.jobs, present.servers, present.idle, clock, place)
+    _unschedule(present.jobs, present.time, present.job, clock, place)
+    _line_up(present.jobs, clock, place)
 
 
 @compiled
@@ -412,7 +284,7 @@ def _shift(state: GeneralState, clock: Any, posts: int) -> None:
     for k in range(posts - 1, before - 1, -1):  # the lowest number will be on top
         if present.servers[k].up:
             _offer(present, clock, k)
-    _write_row(state, clock, -1, 0.0, SHIFT, posts)
+    _write_change(state.buffers.rows, clock, SHIFT, posts)
 
 
 @compiled
@@ -422,7 +294,7 @@ def _hand_over(state: GeneralState, clock: Any) -> None:
     clock.handing += 1
     place = state.present.servers[k].job
     if place >= 0:
-        _write_row(state, clock, place, 0.0, HAND_OVER, k)
+        _write_job(state.buffers.rows, clock, state.present.jobs[place], 0.0, HAND_OVER, k)
         _interrupt(state, clock, place, False)
 
 
@@ -436,31 +308,28 @@ def _break_or_repair(state: GeneralState, clock: Any, k: int, up: bool) -> None:
     if up:
         if k < clock.posts:
             _offer(present, clock, k)
-        _write_row(state, clock, -1, 0.0, REPAIR, k)
+        _write_change(state.buffers.rows, clock, REPAIR, k)
         return
     if k < clock.posts:
         clock.on_duty -= 1
-    _write_row(state, clock, server.job, 0.0, BREAKDOWN, k)
-    if server.job >= 0:
+    if server.job < 0:
+        _write_change(state.buffers.rows, clock, BREAKDOWN, k)
+        if k < clock.posts:
+            _drop_idle(present, clock, k, k + 1)
+    else:
+        _write_job(state.buffers.rows, clock, present.jobs[server.job], 0.0, BREAKDOWN, k)
         _interrupt(state, clock, server.job, clock.restarts)
-    elif k < clock.posts:
-        _drop_idle(present, clock, k, k + 1)
 
 
 @compiled
 def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) -> None:
-    """Something that comes by the clock."""
+    """Something that comes by the clock, but for a job that is there at time 0."""
     if what == ENVIRONMENT_CHANGE:
         clock.table_row += clock.environment_stride * (value - clock.environment)
         clock.environment = value
-        _write_row(state, clock, -1, 0.0, ENVIRONMENT, value)
+        _write_change(state.buffers.rows, clock, ENVIRONMENT, value)
     elif what == SHIFT_CHANGE:
         _shift(state, clock, value)
-    elif what == INITIAL_JOB:
-        job = state.initial[which]
-        state.tallied.counts[FOUND, job.job_class] += 1
-        _write_newcomer(state, clock, job.job_class, INITIAL)
-        _enter(state, clock, job.job_class, job.work, job.patience, job.setup)
     else:
         _break_or_repair(state, clock, which, value > 0)
 
@@ -468,110 +337,211 @@ def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) 
 # ---- the loop
 
 
-@compiled
-def _arrive(state: GeneralState, clock: Any, table: BoolArray, i: int, at: int) -> bool:
-    """A job of class i is at the door: it is blocked, admitted or rejected; whether a review is due."""
-    jobs, tallied, now, s = state.arrivals.jobs, state.tallied, clock.now, clock.in_system
-    tallied.counts[ARRIVED, i] += 1
-    gap = now - clock.last_arrival
-    clock.last_arrival = now
+@inlined
+def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
+    """A job of class i arrives: it is counted, and so is the time since the last one."""
+    counts[ARRIVED, i] += 1
+    gap = clock.now - clock.last_arrival
+    clock.last_arrival = clock.now
     clock.gaps += 1
     clock.gap_sum += gap
     if gap * gap <= clock.truncation * clock.gaps:
         clock.truncated_gap_sum += gap
-    event = BLOCK
-    if s == tallied.admitted.shape[0]:
-        tallied.counts[BLOCKED, i] += 1
-    elif table[clock.table_row, i]:
-        event = ADMIT
-        tallied.admitted[s, i] += 1
-    else:
-        event = REJECT
-        tallied.rejected[s, i] += 1
-    _write_newcomer(state, clock, i, event)
-    if event == ADMIT:
-        if clock.ticking:
-            reward = state.scaled_rewards[s, i]
-            state.ticks[s].ups += 1
-            state.ticks[s].reward_sum += reward
-            state.ticks[s].reward_square_sum += reward * reward
-        _enter(state, clock, i, jobs[WORK, i, at], jobs[PATIENCE, i, at], jobs[SETUP, i, at])
-    else:
-        clock.jobs += 1
-    return _tick(state, clock, s)
 
 
 @compiled
 def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: bool) -> int:
-    """Run up to `until`: arrivals before it, all else before it or at it. Why it came back. O(log S + m) an event."""
+    """Run up to `until`: arrivals before it, all else before it or at it. Why it came back. O(log S + m) an event.
+
+    One long function: the arrays of the state are taken out of it once. A step is that the oldest waiting job gets a
+    server, or the next event. In the end somebody may have entered, and somebody may have got a server.
+    """
     clock = state.clock[0]
-    come, changes, noted, present = state.arrivals, state.changes, state.noted, state.present
-    classes = table.shape[1]
-    row_limit = state.buffers.rows.size - 2
-    last = noted.times.size - 1  # the last time of the grid is the horizon, which is noted at the end
-    stop = min(until, noted.times[clock.passed] if clock.passed < last else math.inf)
-    come_next, i_next = earliest(come.next)
+    changes, noted, tallied, ticks = state.changes, state.noted, state.tallied, state.ticks
+    come_times, position, size, come_jobs = state.arrivals
+    change_times, admitted, rejected, grid = changes.time, tallied.admitted, tallied.rejected, noted.times
+    jobs, free, servers, idle, times, scheduled = state.present
+    counts, time_in_state, service, strides = tallied.counts, tallied.time_in_state, tallied.service, state.strides
+    rows, wait_class, waits = state.buffers
+    capacity, classes = admitted.shape
+    row_limit = rows.size - 2
+    last = grid.size - 1  # the last time of the grid is the horizon, which is noted at the end
+    stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
+    come_next, i_next = earliest(come_times)
 
     while True:
-        if clock.used_rows > row_limit or clock.used_waits == state.buffers.wait.size:
+        if clock.used_rows > row_limit or clock.used_waits == waits.size:
             return FULL
         if clock.handing < clock.handing_end:
             _hand_over(state, clock)
             continue
+        starts, left, tick = -1, -1, -1  # a job that gets a server, one that is gone, a state that a tick found
+        entering = due = refill = False
+        i, work, patience, setup = 0, 0.0, math.inf, 0.0
         if clock.waiting > 0 and clock.busy < clock.on_duty:
-            oldest = clock.head
+            starts = clock.head
             elapse(clock, clock.now)
-            _leave_line(present, clock, oldest)
-            _join_server(state, clock, oldest)
-            continue
-        scheduled = _next_of_jobs(present, clock)
-        changing = changes.time[clock.change]
-        now = min(scheduled, changing, come_next)
-        if now >= stop:
-            if clock.passed < last and noted.times[clock.passed] <= min(now, until):
-                if clock.noted == noted.waits.size:
-                    return FULL
-                note(noted, clock.noted, state.tallied, clock.used_waits)  # what happened before this time is counted
-                clock.noted += 1
-                clock.passed += 1
-                stop = min(until, noted.times[clock.passed] if clock.passed < last else math.inf)
-                continue
-            if now > until or not (all_at_until and min(scheduled, changing) <= now):
-                return REACHED
-        clock.now = now
-        due = refill = False
-        if scheduled <= now:
-            place = present.job[0]
-            if clock.shares:
-                due = _leave_others(state, clock, place)
-            elif present.jobs[place].server >= 0:
-                due = _depart(state, clock, place)
-            else:
-                due = _abandon(state, clock, place)
-        elif changing <= now:
-            k = clock.change
-            _change(state, clock, changes.what[k], changes.which[k], changes.value[k])
-            clock.change += 1
-            if clock.change == clock.changes:
-                clock.empty = come.next.size
-                refill = True
+            _leave_line(jobs, clock, starts)
         else:
-            i = i_next
-            at = come.position[i]
-            if i < classes:
-                due = _arrive(state, clock, table, i, at)
-            elif (
-                come.jobs[WORK, i, at] >= state.ticks[clock.in_system].idle_share
-            ):  # else a tick at which nothing happens
-                due = _tick(state, clock, clock.in_system)
-            at += 1
-            come.position[i] = at
-            if at == come.size[i]:
-                clock.empty = i
-                refill = True
+            next_of_jobs = math.inf
+            if clock.scheduled > 0:
+                next_of_jobs = _first_to_finish(clock, times[0]) if clock.shares else times[0]
+            changing = change_times[clock.change]
+            now = min(next_of_jobs, changing, come_next)
+            if now >= stop:
+                if clock.passed < last and grid[clock.passed] <= min(now, until):
+                    if clock.noted == noted.waits.size:
+                        return FULL
+                    note(noted, clock.noted, tallied, clock.used_waits)  # what happened before this time is counted
+                    clock.noted += 1
+                    clock.passed += 1
+                    stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
+                    continue
+                if now > until or not (all_at_until and min(next_of_jobs, changing) <= now):
+                    return REACHED
+            clock.now = now
+            if next_of_jobs <= now:
+                left = scheduled[0]
+            elif changing <= now:
+                k = clock.change
+                if changes.what[k] == INITIAL_JOB:
+                    there = state.initial[changes.which[k]]
+                    entering = True
+                    i, work, patience, setup = there.job_class, there.work, there.patience, there.setup
+                    counts[FOUND, i] += 1
+                    _write_newcomer(rows, clock, i, INITIAL)
+                else:
+                    _change(state, clock, changes.what[k], changes.which[k], changes.value[k])
+                clock.change += 1
+                if clock.change == clock.changes:
+                    clock.empty = come_times.size
+                    refill = True
             else:
-                come.next[i] = come.jobs[TIME, i, at]
-                come_next, i_next = earliest(come.next)
+                i = i_next
+                at = position[i]
+                tick = clock.in_system
+                if i == classes:  # not a job: a candidate for an idle tick
+                    if come_jobs[WORK, i, at] < ticks[tick].idle_share:
+                        tick = -1
+                else:
+                    _at_the_door(counts, clock, i)
+                    event = BLOCK
+                    if tick == capacity:
+                        counts[BLOCKED, i] += 1
+                    elif table[clock.table_row, i]:
+                        event = ADMIT
+                        admitted[tick, i] += 1
+                    else:
+                        event = REJECT
+                        rejected[tick, i] += 1
+                    _write_newcomer(rows, clock, i, event)
+                    entering = event == ADMIT
+                    if entering:
+                        work, patience, setup = (
+                            come_jobs[WORK, i, at],
+                            come_jobs[PATIENCE, i, at],
+                            come_jobs[SETUP, i, at],
+                        )
+                        if clock.ticking:
+                            reward = state.scaled_rewards[tick, i]
+                            ticks[tick].ups += 1
+                            ticks[tick].reward_sum += reward
+                            ticks[tick].reward_square_sum += reward * reward
+                    else:
+                        clock.jobs += 1
+                at += 1
+                position[i] = at
+                if at == size[i]:
+                    clock.empty = i
+                    refill = True
+                else:
+                    come_times[i] = come_jobs[TIME, i, at]
+                    come_next, i_next = earliest(come_times)
+
+        if left >= 0:  # a job departs, or gives up
+            job = jobs[left]
+            i = job.job_class
+            if job.server >= 0:
+                if clock.shares:
+                    clock.given, clock.given_at = times[0], clock.now
+                _write_job(rows, clock, job, 0.0, DEPART, -1 if clock.shares else job.server)
+                counts[DEPARTED, i] += 1
+                if not clock.shares:
+                    _leave_server(jobs, servers, idle, clock, left)
+                clock.departures += 1
+                due = clock.departures == clock.departure_limit
+            else:
+                wait = clock.now - job.arrival
+                _write_job(rows, clock, job, wait, ABANDON, -1)
+                counts[ABANDONED, i] += 1
+                wait_class[clock.used_waits] = -1 - i
+                waits[clock.used_waits] = wait
+                clock.used_waits += 1
+                elapse(clock, clock.now)
+                _leave_line(jobs, clock, left)
+            tick = clock.in_system
+            _unschedule(jobs, times, scheduled, clock, left)
+            time_in_state[tick] += clock.now - clock.last_move
+            clock.last_move = clock.now
+            clock.in_system -= 1
+            clock.table_row -= strides[i]
+            free[clock.in_system] = left
+            if clock.ticking:
+                ticks[tick].downs += 1
+        elif entering:  # at a server or in the line
+            place = free[clock.in_system]
+            job = jobs[place]
+            job.number, job.job_class, job.arrival = clock.jobs, i, clock.now
+            job.work = job.left = work
+            job.setup, job.start = setup, math.nan
+            job.server = job.entry = -1
+            if clock.shares:
+                _pass_sharing(clock)
+            time_in_state[clock.in_system] += clock.now - clock.last_move
+            clock.last_move = clock.now
+            clock.in_system += 1
+            clock.table_row += strides[i]
+            clock.jobs += 1
+            if clock.shares:  # with all others
+                job.start, job.server = clock.now, 0
+                counts[STARTED, i] += 1
+                service[i] += work
+                _schedule(jobs, times, scheduled, clock, place, clock.given + work)
+                _write_job(rows, clock, job, 0.0, START, -1)
+            elif clock.busy < clock.on_duty:
+                starts = place
+            else:
+                elapse(clock, clock.now)
+                _line_up(jobs, clock, place)
+                if patience < math.inf:
+                    _schedule(jobs, times, scheduled, clock, place, clock.now + patience)
+
+        if starts >= 0:  # a job gets the server that became idle last; for the first time, or once more
+            job = jobs[starts]
+            elapse(clock, clock.now)
+            clock.busy += 1
+            clock.idle -= 1
+            server = idle[clock.idle]
+            servers[server].job = starts
+            job.server = server
+            needs = job.setup if clock.now - servers[server].idle_since > clock.setup_after else 0.0
+            service[job.job_class] += needs + job.left
+            _schedule(jobs, times, scheduled, clock, starts, clock.now + (needs + job.left))
+            if math.isnan(job.start):
+                job.start = clock.now
+                wait = clock.now - job.arrival
+                counts[STARTED, job.job_class] += 1
+                _write_job(rows, clock, job, wait, START, server)
+                if wait > 0.0:
+                    wait_class[clock.used_waits] = job.job_class
+                    waits[clock.used_waits] = wait
+                    clock.used_waits += 1
+            else:
+                _write_job(rows, clock, job, 0.0, RESUME, server)
+
+        if clock.ticking and tick >= 0:
+            ticks[tick].visits += 1
+            due = due or ticks[tick].visits == ticks[tick].visit_limit
         if refill:  # an empty block has to be filled first: minus the reason says that a review is due as well
             return -DUE if due else REFILL
         if due:

@@ -21,6 +21,19 @@ from queueing_ucrl.simulation.kernel import Kernel
 from queueing_ucrl.simulation.world import World
 
 ARRIVALS = 500  # of a run, on average
+LAWS = {
+    qu.Exponential,
+    qu.Deterministic,
+    qu.Erlang,
+    qu.Gamma,
+    qu.HyperExponential,
+    qu.LogNormal,
+    qu.Weibull,
+    qu.Pareto,
+    qu.Uniform,
+    qu.Empirical,
+    qu.Recorded,  # the works of a trace
+}
 
 
 class Fixed(qu.Controller):
@@ -67,13 +80,18 @@ def case(number: int, *, coarse: bool) -> tuple[qu.System, Any, dict[str, Any]]:
 
 
 def differences(number: int, *, coarse: bool) -> list[str]:
+    """What differs between the world, the kernel, and the kernel stopped and pickled on the way."""
     system, controller, settings = case(number, coarse=coarse)
     results = []
     for kind in (World, Kernel):
         engine = new_engine(kind, system, controller, **settings)
         results.append(left_behind(engine, engine.run()))
         results[-1]["duty"] = engine.ledger.duty_time
-    return differing(*results)
+    random = np.random.default_rng([79, number])
+    kernel, pauses = new_engine(Kernel, system, controller, **settings), random.uniform(0.0, settings["horizon"], 4)
+    assert isinstance(kernel, Kernel)
+    resumed = in_pieces(kernel, np.sort(pauses), random)
+    return differing(*results) + [f"{name}, resumed" for name in differing(resumed, results[1])]
 
 
 @pytest.mark.parametrize("number", range(30))
@@ -93,16 +111,21 @@ def test_engines_agree_on_many_more(coarse: bool) -> None:
         assert differences(number, coarse=coarse) == [], number
 
 
-def test_the_random_systems_hold_every_kind_of_event() -> None:
+def test_the_random_systems_hold_every_kind_of_event_arrivals_and_law() -> None:
     """The comparison above is worth something only if there is something to compare."""
     seen: dict[str, int] = dict.fromkeys(EVENTS, 0)
+    ways, laws = set(), set()
     for number in range(30):
         system, controller, settings = case(number, coarse=False)
+        ways |= {type(c.arrivals) for c in system.classes if c.arrivals is not None}  # None: Poisson
+        laws |= {type(system.law(i)) for i in range(len(system.classes))}
         engine = new_engine(Kernel, system, controller, **settings)
         engine.run()
         for event in np.concatenate(engine.log.blocks)["event"].tolist():  # type: ignore[union-attr]
             seen[EVENTS[event]] += 1
     assert min(seen.values()) >= 10, seen
+    assert ways == {qu.Renewal, qu.Batches, qu.Modulated, qu.DayFactor, qu.Trace}
+    assert laws == LAWS
 
 
 @pytest.mark.parametrize("number", range(12))

@@ -12,6 +12,7 @@ from scipy.special import betainc
 from statistics_of import worst_difference, worst_mean
 
 import queueing_ucrl as qu
+from queueing_ucrl.simulation.event_log import EVENTS
 
 ERROR = 1e-3
 
@@ -186,7 +187,9 @@ def test_an_environment_is_an_exact_chain() -> None:
 HORIZON, REPLICATIONS = 150.0, 40
 
 
-def ciw_measures(seed: int, servers: object, capacity: int, rate: float, patience: object) -> list[float]:
+def ciw_measures(
+    seed: int, servers: object, capacity: int, rate: float, patience: object = None, sizes: object = None
+) -> list[float]:
     ciw.seed(seed)
     network = ciw.create_network(
         arrival_distributions=[ciw.dists.Exponential(rate)],
@@ -194,6 +197,7 @@ def ciw_measures(seed: int, servers: object, capacity: int, rate: float, patienc
         number_of_servers=[servers],
         queue_capacities=[capacity],
         **({} if patience is None else {"reneging_time_distributions": [patience]}),
+        **({} if sizes is None else {"batching_distributions": [sizes]}),
     )
     simulation = ciw.Simulation(network)
     simulation.simulate_until_max_time(HORIZON)
@@ -205,7 +209,7 @@ def ciw_measures(seed: int, servers: object, capacity: int, rate: float, patienc
 
 def our_measures(replication: int, system: qu.System) -> list[float]:
     run = qu.simulate(system, "admit-all", horizon=HORIZON, seed=43, replication=replication, log=True)
-    kinds, events = run.events["event"].value_counts(), run.events
+    kinds, events = run.events["event"].value_counts().reindex(EVENTS, fill_value=0), run.events
     waits = events[events["event"] == "start"].set_index("job")["wait"]
     left = events.loc[events["event"] == "depart", "job"]
     done = kinds["depart"] + kinds["abandon"] + kinds["block"]
@@ -217,6 +221,21 @@ def test_ciw_gives_the_same_reneging() -> None:
     ours = [our_measures(k, qu.System(2, 7, jobs)) for k in range(REPLICATIONS)]
     theirs = [ciw_measures(k, 2, 5, 2.6, ciw.dists.Deterministic(0.8)) for k in range(REPLICATIONS)]
     assert worst_difference(np.array(ours), np.array(theirs)) > ERROR
+
+
+def test_ciw_gives_the_same_batches() -> None:
+    """A batch is admitted job by job: what finds no room of it is blocked, the rest stays."""
+    for ours_of, theirs_of in (
+        (qu.GeometricSizes(2.5), ciw.dists.Geometric(0.4)),
+        (qu.EmpiricalSizes([1, 1, 2, 6]), ciw.dists.Pmf([1, 2, 6], [0.5, 0.25, 0.25])),
+    ):
+        jobs = [
+            qu.JobClass("a", reward=1.0, arrivals=qu.Batches(qu.Poisson(0.8), ours_of), service=qu.Exponential(1.0))
+        ]
+        ours = [our_measures(k, qu.System(2, 7, jobs)) for k in range(REPLICATIONS)]
+        theirs = [ciw_measures(k, 2, 5, 0.8, sizes=theirs_of) for k in range(REPLICATIONS)]
+        measured = [0, 2]  # nobody gives up
+        assert worst_difference(np.array(ours)[:, measured], np.array(theirs)[:, measured]) > ERROR
 
 
 def test_ciw_gives_the_same_shifts() -> None:
