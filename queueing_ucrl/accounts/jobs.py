@@ -135,9 +135,11 @@ class JobTable:
 
     def _check_arrivals(self, table: dict[str, Any], rows: Rows, chosen: Any, codes: Any, came: Any) -> None:
         at = codes[came]
-        twice = (table["decision"][at] >= 0) | (np.bincount(at, minlength=table["row"].size)[at] > 1)
+        first = np.empty(table["row"].size, dtype=np.int64)
+        first[at[::-1]] = np.arange(at.size)[::-1]
+        twice = (table["decision"][at] >= 0) | (first[at] != np.arange(at.size))
         if twice.any():
-            k = int(chosen[came][np.flatnonzero(twice)[-1]])
+            k = int(chosen[came][np.argmax(twice)])
             raise self.log.wrong(
                 f"row {rows.number(k)}: job {shown(rows.job[k])} arrives a second time; logs of several runs must be "
                 "read apart, or differ in their column 'replication'"
