@@ -3,3 +3,4 @@
 from queueing_ucrl.data.formats.export import export as export
 from queueing_ucrl.data.formats.export import export_log as export_log
 from queueing_ucrl.data.formats.read import read_log as read_log
+from queueing_ucrl.data.formats.xes_import import xes_jobs as xes_jobs

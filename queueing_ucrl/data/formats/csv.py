@@ -97,13 +97,13 @@ def read_csv(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
             place = table.column_names.index(name)
             table = table.set_column(place, name, _changed(table.column(name), original_text))
     table = table.rename_columns([original_text(name) for name in table.column_names])
-    table = _categories(table, "event", EVENTS, words)
+    table = categories(table, "event", EVENTS, words)
     seen = [name for name in table.column("job_class").unique().to_pylist() if name is not None]
-    table = _categories(table, "job_class", listed(seen if classes is None else classes, "classes"), words)
+    table = categories(table, "job_class", listed(seen if classes is None else classes, "classes"), words)
     return as_frame(table)
 
 
-def _categories(table: pa.Table, name: str, values: Sequence[str], words: str) -> pa.Table:
+def categories(table: pa.Table, name: str, values: Sequence[str], words: str) -> pa.Table:
     """The table with a text column as codes of `values`, in their order."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def read_log(path: str | Path, *, classes: Sequence[str] | None = None) -> pd.DataFrame:
-    """The events of a file that `export_log` wrote (.csv), with the types they had.
+    """The events of a file that `export_log` wrote (.csv, .xes or .xes.gz), with the types they had.
 
-    classes: the names of all classes in order; without it a CSV file's are those that occur, in the order of their
-    first rows.
+    classes: of a CSV file, the names of all classes in order; without it they are those that occur, in the order of
+    their first rows. `xes_jobs` reads other people's XES files.
     """
     from queueing_ucrl.data.formats.csv import read_csv
+    from queueing_ucrl.data.formats.xes_import import read_xes
 
     file = Path(path)
     try:
@@ -30,4 +31,6 @@ def read_log(path: str | Path, *, classes: Sequence[str] | None = None) -> pd.Da
         raise ValueError(f"{shown_path(file)} is not there")
     if file.name.lower().endswith(".csv"):
         return read_csv(file, classes)
-    raise ValueError(f"{shown_path(file)}: the name must end in .csv")
+    if file.name.lower().endswith((".xes", ".xes.gz")):
+        return read_xes(file)
+    raise ValueError(f"{shown_path(file)}: the name must end in .csv, .xes or .xes.gz")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PIECE = 50_000  # rows that are in memory at once
 REQUIRED = ("time", "event", "job", "job_class")
+# events after which a job is no longer there, and what has become of it
+LEAVES = {"depart": "served", "abandon": "abandoned", "reject": "rejected", "block": "blocked"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class LogSource:
     schema: pa.Schema
     metadata: dict[str, Any]
     pieces: Callable[[], Iterator[pa.Table]]
+    classes: Callable[[], list[str]]  # names of all classes, in order, also of those of which no job came
 
     @property
     def columns(self) -> list[str]:
@@ -145,7 +148,7 @@ def _of_frame(frame: Any, name: str) -> LogSource:
                 piece = _plain(table.slice(begin, PIECE), schema)
             yield piece
 
-    return LogSource(name, schema, {}, pieces)
+    return LogSource(name, schema, {}, pieces, lambda: _values([table.column("job_class")]))
 
 
 def _of_file(path: Path) -> LogSource:
@@ -168,7 +171,22 @@ def _of_file(path: Path) -> LogSource:
             for batch in file.iter_batches(PIECE):
                 yield _plain(pa.Table.from_batches([batch]), schema)
 
-    return LogSource(name, schema, _metadata(kept.metadata or {}), pieces)
+    def classes() -> list[str]:
+        with told_by_arrow(name), pq.ParquetFile(path.absolute()) as file:
+            batches = file.iter_batches(PIECE, columns=["job_class"])
+            return _values(pa.chunked_array([batch.column(0)]) for batch in batches)
+
+    return LogSource(name, schema, _metadata(kept.metadata or {}), pieces, classes)
+
+
+def _values(columns: Iterable[pa.ChunkedArray]) -> list[str]:
+    """The different texts of a column that comes in parts; of one in categories also those that do not occur."""
+    found: dict[str, None] = {}
+    for column in columns:
+        for chunk in column.chunks:
+            values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.unique()
+            found |= dict.fromkeys(value for value in values.to_pylist() if value is not None)
+    return list(found)
 
 
 def _metadata(kept: dict[bytes, bytes]) -> dict[str, Any]:
