@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from queueing_ucrl.data.formats.csv import write_csv
 from queueing_ucrl.data.formats.dates import Calendar
-from queueing_ucrl.data.formats.source import open_log
+from queueing_ucrl.data.formats.ocel import write_ocel_text
+from queueing_ucrl.data.formats.ocel_sqlite import write_sqlite
+from queueing_ucrl.data.formats.source import LogSource, open_log
 from queueing_ucrl.data.formats.xes import write_xes
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.messages import shown, shown_path
@@ -19,8 +21,16 @@ from queueing_ucrl.simulation.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = {".csv": "csv", ".xes": "xes", ".xes.gz": "xes"}  # longer ones before those they end in
-DATED = ("xes",)  # formats that know time as dates
+SUFFIXES = {
+    ".csv": "csv",
+    ".xes": "xes",
+    ".xes.gz": "xes",
+    ".jsonocel": "ocel-json",
+    ".json": "ocel-json",
+    ".xmlocel": "ocel-xml",
+    ".sqlite": "ocel-sqlite",
+}
+DATED = ("xes", "ocel-json", "ocel-xml", "ocel-sqlite")  # formats that know time as dates
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 
 
@@ -61,11 +71,12 @@ def export_log(
         with file:
             if kind == "csv":
                 write_csv(log, file)
-            elif path.name.lower().endswith(".gz"):
-                with GzipFile("", "wb", fileobj=file, mtime=0) as packed:  # neither name nor date: the same bytes
-                    write_xes(log, cast(BinaryIO, packed), calendar, jobs_only)
-            else:
-                write_xes(log, file, calendar, jobs_only)
+            elif kind == "xes":
+                _write_xes(log, file, calendar, jobs_only, packed=path.name.lower().endswith(".gz"))
+            elif kind != "ocel-sqlite":
+                write_ocel_text(log, file, calendar, kind)
+        if kind == "ocel-sqlite":
+            write_sqlite(log, part, calendar)
         with naming(path):
             put_in_place(part, path)
     except BaseException:
@@ -76,6 +87,13 @@ def export_log(
 
 
 export = export_log
+
+
+def _write_xes(log: LogSource, file: BinaryIO, calendar: Calendar, jobs_only: bool, packed: bool) -> None:
+    if not packed:
+        return write_xes(log, file, calendar, jobs_only)
+    with GzipFile("", "wb", fileobj=file, mtime=0) as packing:  # neither name nor date: the same bytes every time
+        return write_xes(log, cast(BinaryIO, packing), calendar, jobs_only)
 
 
 def format_of(path: Path, format: str | None = None) -> str:
