@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
@@ -59,7 +60,8 @@ def write_sqlite(log: LogSource, path: Path, calendar: Calendar) -> None:
             database.execute("COMMIT")
             database.execute("VACUUM")  # the same pages, however the log came in pieces
     except sqlite3.OperationalError as error:
-        raise OSError(None, str(error), str(path)) from error
+        code = errno.ENOSPC if "full" in str(error) else errno.EIO
+        raise OSError(code, str(error), str(path)) from error
 
 
 def _quoted(name: str) -> str:
