@@ -120,7 +120,7 @@ def test_prefixed_names_other_encodings_and_events_of_no_trace(tmp_path: Path) -
 @pytest.mark.filterwarnings("ignore:Install the optional requirement")
 def test_pm4py_finds_the_same_times(tmp_path: Path) -> None:
     pm4py = pytest.importorskip("pm4py")
-    path = written(tmp_path, *CALLS[:4])
+    path = written(tmp_path, *(call.replace("+02:00", "Z") for call in CALLS[:4]))  # pm4py 2.7.20 passes over offsets
     frame = pm4py.read_xes(str(path))
     table = qu.xes_jobs(path, epoch="1970-01-01T00:00Z").set_index("job")
     first = frame.groupby("case:concept:name")["time:timestamp"].min()
