@@ -2,6 +2,8 @@
 
 from queueing_ucrl._version import __version__ as __version__
 from queueing_ucrl.accounts.dynamic_regret import DynamicRegret as DynamicRegret
+from queueing_ucrl.accounts.jobs import iter_jobs as iter_jobs
+from queueing_ucrl.accounts.jobs import jobs as jobs
 from queueing_ucrl.accounts.metrics import metrics as metrics
 from queueing_ucrl.accounts.steady_state import Estimate as Estimate
 from queueing_ucrl.accounts.steady_state import batch_means as batch_means
@@ -9,6 +11,9 @@ from queueing_ucrl.accounts.steady_state import mser5 as mser5
 from queueing_ucrl.accounts.totals import Account as Account
 from queueing_ucrl.accounts.totals import Comparator as Comparator
 from queueing_ucrl.accounts.totals import Counts as Counts
+from queueing_ucrl.data.formats.export import export_log as export_log
+from queueing_ucrl.data.formats.read import read_log as read_log
+from queueing_ucrl.data.formats.xes_import import xes_jobs as xes_jobs
 from queueing_ucrl.errors import FolderError as FolderError
 from queueing_ucrl.errors import ScenarioError as ScenarioError
 from queueing_ucrl.errors import SolverError as SolverError
