@@ -1,0 +1,56 @@
+"""`queueing-ucrl animate`: a stretch of an event log as a moving picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from queueing_ucrl.cli.endings import end, mistakes_told
+
+NOTES = """
+The page needs no network and opens by a double click. Play, pause, step, seek
+and change the speed by mouse or keyboard (space, arrows, + and -, Home, End).
+`queueing-ucrl run SCENARIO --log` writes event logs into the folder of its
+results, such as events/0000/oracle/000000.parquet.
+
+Exit codes: 0 done, 2 a mistake in the log or the options.
+"""
+
+
+def animate(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="An event log (Parquet).", show_default=False)],
+    begin: Annotated[float, typer.Option("--from", help="Where the stretch begins.")] = 0.0,
+    until: Annotated[
+        float | None, typer.Option("--to", help="Where it ends.  [default: 500 events later]", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write.  [default: LOG with .html]", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a page that is there.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Show a stretch of an event log as a moving picture."""
+    with mistakes_told():
+        from queueing_ucrl.files import is_plain_file, write_atomically
+        from queueing_ucrl.messages import shown_path
+        from queueing_ucrl.report.animation import animation_page, frames_of, known_of, some_events_later, stretch_of
+
+        path = log.absolute()  # pyarrow would take a leading "~" for the home folder
+        if not is_plain_file(path):
+            raise ValueError(f"{shown_path(log)}: there is no such file; an event log (Parquet) is needed")
+        page = log.with_suffix(".html") if out is None else out
+        if page.exists() and not force:
+            raise ValueError(f"{shown_path(page)}: is there already; choose another --out, or --force")
+        known = known_of(path)
+        last = some_events_later(frames_of(path), begin) if until is None else until
+        servers = known.get("queue", {}).get("servers")
+        found = stretch_of(frames_of(path), begin, last, servers if isinstance(servers, int) else None)
+        who = known.get("controller", "")
+        title = f"{log.stem}: {who}" if who else log.stem
+        about = f"From time {begin:g} to {last:g}" + (f", seed {known['seed']}." if "seed" in known else ".")
+        write_atomically(page, animation_page(found, title, about).encode())
+        typer.echo(f"the moving picture: {shown_path(page)}")
+        if open_it and not typer.launch(page.absolute().as_uri()):
+            end("no browser could be started; open the page by a double click", 0)

@@ -1,0 +1,51 @@
+"""Pages: templates filled in with everything escaped that is not marked as ours."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+PAGES = "pages"
+
+
+@cache
+def _environment() -> Any:
+    import jinja2
+
+    def finalize(value: Any) -> Any:
+        """Tables and lists become JSON that no markup can be hidden in."""
+        return source(as_json(value)) if isinstance(value, (dict, list)) else value
+
+    loader = jinja2.PackageLoader("queueing_ucrl.report", PAGES)
+    return jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def as_json(value: Any) -> str:
+    """JSON for a script element: the signs of markup escaped, so that no text can end the element."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def source(text: str, *, file: bool = False) -> Any:
+    """Text (or a file of the folder pages/) that is ours, and goes into a page as it stands."""
+    import markupsafe
+
+    return markupsafe.Markup(files(__package__).joinpath(PAGES, text).read_text("utf-8") if file else text)
+
+
+def render(template: str, **values: Any) -> str:
+    """A template filled in; text is escaped, tables and lists become JSON."""
+    text: str = _environment().get_template(template).render(**values)
+    return text
