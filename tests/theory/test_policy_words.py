@@ -114,7 +114,7 @@ def test_the_words_are_read_back_as_the_table(made) -> None:
         ([0, 0], ["a", "b"], "turn everybody away"),
         ([20, 0], ["a", "new customers"], 'turn "new customers" away' + REST),
         ([5, 5, 20], ["a", "b", "c"], "turn a and b away when 5 or more are in the system" + REST),
-        ([9, 5, 20], ["a", "b", "c"], "turn b away when 5 or more are in the system; turn a away when 9 or more " + FEW + REST),
+        ([9, 5, 20], ["a", "b", "c"], f"turn b away when 5 or more {FEW}; turn a away when 9 or more {FEW}" + REST),
         ([5, 5], ["a", "b"], "turn everybody away when 5 or more are in the system"),
     ],
 )  # fmt: skip
