@@ -91,6 +91,7 @@ from queueing_ucrl.model.patterns import Steps as Steps
 from queueing_ucrl.model.performance import Performance as Performance
 from queueing_ucrl.model.performance import performance as performance
 from queueing_ucrl.model.policy import Policy as Policy
+from queueing_ucrl.model.policy_words import policy_in_words as policy_in_words
 from queueing_ucrl.model.random_rates import DayFactor as DayFactor
 from queueing_ucrl.model.random_rates import Modulated as Modulated
 from queueing_ucrl.model.servers import Breakdowns as Breakdowns
