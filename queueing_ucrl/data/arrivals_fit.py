@@ -147,9 +147,9 @@ class ArrivalsFit(Finding):
 
     def _changes(self) -> Tested:
         assert self.changes is not None
-        levels = ", ".join(f"{level.rate:.3g}" for level in self.changes.levels)
+        levels = [level.rate / self.rate.rate if self.pattern is None else level.rate for level in self.changes.levels]
         verdict = f"rejected: {len(self.changes.points)} changes" if self.changes.points else "kept"
-        effect = f"levels {levels} of what is expected" if self.changes.points else "none"
+        effect = f"levels {min(levels):.2g} to {max(levels):.2g} of the mean" if self.changes.points else "none"
         return Tested("the level never changes for good", self.name, math.nan, self.changes.p_value, verdict, effect)
 
 

@@ -198,6 +198,8 @@ def _queue(
     common = patiences.parts.get(EVERYBODY)
     if common is not None and common.law is not None:
         block.put("patience", law_table(common.law), _patience_words(common))
+    elif table.abandoned is None and "patience" in given.queue:
+        block.put("patience", given.queue["patience"], f"the log does not tell; as in {given.like}")
     return block
 
 
@@ -246,6 +248,8 @@ def _class(fit: ArrivalsFit, services: ServiceFits, patiences: PatienceFits, giv
         own = patiences.parts.get(fit.name)
         if own is not None and own.law is not None:
             block.put("patience", law_table(own.law), _patience_words(own))
+    elif table.abandoned is None and given.of_class(fit.name, "patience") is not None:
+        block.put("patience", given.of_class(fit.name, "patience"), f"the log does not tell; as in {given.like}")
     _put_worth(block, fit.name, given)
     return block
 

@@ -3,13 +3,14 @@ r"""How long jobs take and how long they wait for it, as a log tells: which law,
 The exponential law is kept where its test does not fail, or where it fails but is near enough: cv^2 between 0.9 and 1.1
 and a distance of distribution functions below 0.02. One law serves all classes where they are not told apart, or where
 their means differ by less than 5 %. The mean is always that of the durations themselves, for the gain depends on it
-first; a law's own estimate of it is only as good as the law.
+first; a law's own estimate of it is only as good as the law. Where the best law is far off (more than 0.05), it also
+gets the durations' coefficient of variation.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,27 @@ from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, same_law, scaled
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.data.tested import Tested, p_words
-from queueing_ucrl.model.laws import Exponential, Law
+from queueing_ucrl.model.laws import Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
 
 LEAST = 10  # durations of a class, to be looked at by itself
 MOST_TESTED = 20_000  # durations of a class in tests and fits: more would tell nothing new, and take minutes
 NEAR_CV2 = (0.9, 1.1)
 NEAR_DISTANCE = 0.02
 NEAR_MEANS = 1.05
+FAR = 0.05  # distance of distribution functions: a law that is so far off has the moments of the durations instead
 EVERYBODY = "all"
 
 
 def thinned(values: FloatArray) -> FloatArray:
     """Evenly spaced ones, at most MOST_TESTED."""
     return values[:: max(1, math.ceil(values.size / MOST_TESTED))]
+
+
+def _of_moments(law: Law, cv: float) -> Law:
+    """The law of the same kind with this coefficient of variation, where there is one."""
+    if isinstance(law, Gamma | LogNormal | Weibull) or (isinstance(law, HyperExponential) and cv >= 1.0):
+        return replace(law, cv=cv)
+    return Gamma(law.mean, cv) if cv > 0 else law
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,14 @@ class Served(Finding):
         if not self.fit.exponential.rejected or self.is_near:
             return Exponential(1.0 / self.mean)
         law = self.fit.best.law
+        if not self.fits_well:
+            law = _of_moments(law, math.sqrt(self.fit.moments.cv2))
         return scaled(law, self.mean / law.mean)
+
+    @property
+    def fits_well(self) -> bool:
+        """Whether the best law is near the durations."""
+        return self.fit.best.ks <= FAR
 
     @property
     def rate(self) -> RateInterval:
@@ -78,8 +94,12 @@ class Served(Finding):
             return f"{whose} pass as exponential ({tested})"
         if self.is_near:
             return f"{whose} are not quite exponential, but near enough ({tested})"
-        kept = "" if self.law.kind == "exponential" else f": {self.law.kind} of cv {self.law.cv:.3g} fits best"
-        return f"{whose} are not exponential ({tested}){kept}"
+        if self.fits_well:
+            return f"{whose} are not exponential ({tested}): {self.law.kind} of cv {self.law.cv:.3g} fits best"
+        return (
+            f"{whose} are not exponential ({tested}), and no law fits well: {self.law.kind} is the nearest, off by "
+            f"{self.fit.best.ks:.2g}, taken with the mean and cv of the durations"
+        )
 
 
 @dataclass(frozen=True)
