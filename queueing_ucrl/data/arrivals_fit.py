@@ -22,7 +22,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding, holm
-from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor
+from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor, local_day_cv
 from queueing_ucrl.data.observed import counts_in, windows
 from queueing_ucrl.data.poisson_tests import (
     Dispersion,
@@ -242,12 +242,12 @@ def _days(
         seen = (expected > 0) | (counts > 0)
         counts, expected = counts[seen], np.maximum(expected[seen], 1e-12)
         level = day_factor(counts, expected)
-        cv = level.cv if level.p_value < ALPHA else 0.0
-        return level, change_points(counts, expected, cv=cv)
+        return level, change_points(counts, expected, cv=local_day_cv(counts, expected))
     if pattern is not None or times.size < LEAST_TESTED:
         return None, None
     starts, ends = windows(observed, (table.end - table.begin) / BATCHES)
-    return None, change_points(counts_in(times, starts, ends)[1], ends - starts)
+    counts, expected = counts_in(times, starts, ends)[1].astype(np.float64), ends - starts
+    return None, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
 
 
 def _gaps(times: FloatArray, rate: float) -> Law | None:
