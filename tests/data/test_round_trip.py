@@ -44,17 +44,17 @@ def held(scenario: qu.Scenario, table: JobTable) -> dict[str, bool]:
     """Which intervals hold the truth: mean arrival rates, mean service times, rates of exponential patience."""
     system, found = scenario.system, {}
     services, patiences = fit_services(table), fit_patiences(table)
-    for i, c in enumerate(system.classes):
+    for c in system.classes:
         fit = fit_arrivals(table, c.name)
         truth = c.arrival_rate * c.pattern.mean if c.arrivals is None else c.arrival_process.rate
         found[f"arrivals of {c.name}"] = fit.low <= truth <= fit.high
-        part = services.of(c.name)
-        alike = len({(type(system.law(k)), system.law(k).mean) for k in range(len(system.classes))}) == 1
-        if part is not None and (services.by_class or alike):
-            found[f"service of {part.on}"] = part.low <= system.law(i).mean <= part.high
-        patience, own = system.patience_of(i), patiences.of(c.name)
-        if patience is not None and patience.memoryless and own is not None and not patiences.by_class:
-            found["patience"] = own.rate.low <= 1.0 / patience.mean <= own.rate.high
+    # of classes that are told apart, one: which it is does not depend on the data
+    part, law = services.of(system.class_names[0]), system.law(0)
+    if part is not None:
+        found["service"] = part.low <= law.mean <= part.high
+    patience, own = system.patience_of(0), patiences.of(system.class_names[0])
+    if patience is not None and patience.memoryless and own is not None:
+        found["patience"] = own.rate.low <= 1.0 / patience.mean <= own.rate.high
     return found
 
 
@@ -77,9 +77,9 @@ def test_the_truth_is_inside_the_intervals(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["quickstart", "call-centre", "rush-hours", "network-traffic"])
+@pytest.mark.parametrize("name", ["quickstart", "call-centre", "rush-hours", "emergency-department"])
 def test_the_truth_is_inside_the_intervals_as_often_as_promised(name: str) -> None:
-    """200 logs of worlds with Poisson arrivals and exponential service, in each of which all is as the fit supposes."""
+    """200 logs of worlds that are long enough for 2,000 jobs to tell their rates, and whose servers do not break."""
     for what, (holds, total) in coverage(name, 200, 2000).items():
         assert holds >= binom.ppf(0.001, total, 0.95), f"{what}: {holds} of {total}"
 

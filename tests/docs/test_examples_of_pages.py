@@ -1,4 +1,4 @@
-"""docs/optimise.md and docs/steady-state.md are true: their examples run as they stand."""
+"""Pages are true: their examples run as they stand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PRINTED = {
+    "fitting.md": r"service times pass as exponential.*low +high.*5 \(11, 20\).*servers = 5.*arrival_rate = ",
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
     "steady-state.md": r"oracle +arrivals.*earned.*from +to +measure",
 }
