@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JOBS = 20
+SHORTEST, LONGEST = 1e-50, 1e50  # of times, in any unit
+MOST_DAYS = 100_000  # 270 years
 MOST_CLASSES = 100
 DEFAULT_UNIT = "minutes"  # of dates, where nothing in the log is counted in another
 WORTH_JITTER = 1e-3  # of the mean gap: stamps finer than this are as good as exact
+TIES_BY_CHANCE = 10.0  # so many are to be expected: their absence is none
 ONLY_CLASS = "job"  # where no column tells classes apart
 _YES, _NO = ("1", "1.0", "true", "yes", "y", "t"), ("0", "0.0", "false", "no", "n", "f")
 _DECISIONS = {
@@ -171,7 +174,22 @@ def read_jobs(
         findings.refuse(raw.name)
     if len(table) < LEAST_JOBS:
         raise ValueError(_too_few(table, raw.name))
+    _check_sizes(table, columns)
     return table
+
+
+def _check_sizes(table: JobTable, columns: Columns) -> None:
+    """Times that no clock shows are a mistake, mostly of the unit."""
+    span, what = table.end - table.begin, f"{table.source}: column {shown(columns.time)}"
+    if not span > 0:
+        raise ValueError(f"{what}: all jobs came at {table.begin:g}, so there is no rate")
+    if not (span >= SHORTEST and table.end <= LONGEST):
+        raise ValueError(f"{what}: times from {table.begin:g} to {table.end:g} are beyond {SHORTEST:g} to {LONGEST:g}")
+    if table.day is not None and span > MOST_DAYS * table.day:
+        raise ValueError(f"{what}: {span / table.day:,.0f} days are more than {MOST_DAYS:,}; is the time unit right?")
+    longest = max(np.nanmax(values, initial=0.0) for values in (table.works, table.waits))
+    if longest > LONGEST:
+        raise ValueError(f"{table.source}: a service or wait of {longest:g} is longer than {LONGEST:g}")
 
 
 def _too_few(table: JobTable, name: str) -> str:
@@ -378,21 +396,31 @@ def _ordered(
     times, resolution = clock[rows], 0.0
     seen = clock[draft.keep]
     begin, end = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 0.0)
-    if rows.size and rounding.rounded and rounding.resolution >= WORTH_JITTER * (end - begin) / rows.size:
+    if _worth_jitter(rounding, columns, (end - begin) / max(1, rows.size)):
         resolution = rounding.resolution
-        rng = np.random.default_rng([seed, 20])
-        times = jitter(times, resolution, rng)
+        times = jitter(times, resolution, np.random.default_rng([seed, 20]))
         end += resolution
         words = f"time stamps rounded to {_duration(resolution, draft.unit)}"
         tied = draft.lines[np.unique(rows)] if columns.count else draft.lines[rows[1:][np.diff(clock[rows]) == 0]]
-        if tied.size:
-            draft.findings.add(words, tied, f"{KEPT}, times moved at random within it")
+        draft.findings.add(words, tied, f"{KEPT}, times moved at random within it")
+        if not tied.size:
+            draft.findings.notes.append(f"{words}: moved at random within it")
     return JobTable(
         names, times, codes[rows], draft.works[rows], draft.waits[rows],
         None if abandoned is None else abandoned[rows], None if decisions is None else decisions[rows],
         begin, end, draft.unit, stamps.first_day, resolution, int(draft.lines.size), tuple(draft.findings.found),
         tuple(draft.findings.notes), draft.raw.name,
     )  # fmt: skip
+
+
+def _worth_jitter(rounding: Rounding, columns: Columns, gap: float) -> bool:
+    """Whether stamps are rounded, and so coarsely that it matters. On a grid without any ties, where chance would have
+    given many, they are not rounded: jobs come by a timetable.
+    """
+    if not rounding.rounded or rounding.resolution < WORTH_JITTER * gap:
+        return False
+    chance = 0.5 * rounding.stamps * rounding.resolution / gap if gap > 0 else 0.0
+    return columns.count is not None or rounding.ties > 0 or chance < TIES_BY_CHANCE
 
 
 def _repeated(draft: _Draft, clock: FloatArray, columns: Columns, rounding: Rounding) -> None:

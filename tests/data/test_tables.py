@@ -145,6 +145,21 @@ def test_duplicates_are_kept_where_stamps_are_rounded(tmp_path: Path) -> None:
     assert np.array_equal(table.times, read(tmp_path, [f"{t},a,1.0" for t in stamps], seed=3).times)
 
 
+def test_jobs_by_a_timetable_are_no_rounded_stamps(tmp_path: Path) -> None:
+    """On a grid of 1 and never two at once: chance would have given a hundred ties."""
+    table = read(tmp_path, [f"{k},a,1.0" for k in range(300)])
+    assert table.resolution == 0.0
+    assert table.times.tolist() == list(range(300))
+
+
+def test_coarse_stamps_without_ties_are_jittered_and_noted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    stamps = np.unique(np.sort(rng.integers(0, 10_000, 40)))
+    table = read(tmp_path, [f"{t},a,1.0" for t in stamps])
+    assert table.resolution == pytest.approx(1.0)
+    assert any("rounded to 1: moved" in note for note in table.notes)
+
+
 def test_fine_stamps_are_left_as_they_are(tmp_path: Path) -> None:
     assert read(tmp_path, good()).resolution == 0.0
 
@@ -242,6 +257,9 @@ WRONG_TABLES = {
     "no times": ([",a,1"] * 40, {}, "holds no times"),
     "classes that are numbers of jobs": ([f"{k}.5,{k},1" for k in range(300)], {}, "300 different classes"),
     "a name that steers": ([row.replace(",a,", ",a\x1b[31m,") for row in good()], {}, "characters that print"),
+    "no time passes": ([f"5,a,{k}" for k in range(40)], {}, "all jobs came at 5"),
+    "times beyond any clock": ([f"{k}.5e299,a,1" for k in range(1, 41)], {}, "beyond 1e-50 to 1e\\+50"),
+    "a time unit gone wrong": ([f"{k}.5e9,a,1" for k in range(1, 41)], {"time_unit": "days"}, "is the time unit right"),
     "negative times": ([f"-{row}" for row in reversed(good())], {}, "line 2.*at least 0"),
 }
 
