@@ -30,6 +30,9 @@ EVENTS = (
 ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
 ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
 
+_OF_A_JOB = np.ones(len(EVENTS), dtype=bool)
+_OF_A_JOB[[REVIEW, BREAKDOWN, REPAIR, SHIFT, ENVIRONMENT]] = False
+
 NEEDED = ("time", "event", "job", "job_class")
 FLOATS = ("wait", "reward", "cost")  # nan: missing
 COUNTS = ("server", "in_system", "episode", "replication", "on_duty", "environment")  # -1: missing
@@ -52,6 +55,7 @@ class Rows:
     has_job: Any  # bool
     job_class: IntArray  # its place in the log's class_names; -1: none
     more: dict[str, Any]  # the columns of FLOATS and COUNTS that were asked for
+    places: IntArray | None = None  # the number of each, from 0, where they do not follow one another
 
     def __len__(self) -> int:
         return int(self.time.size)
@@ -62,9 +66,20 @@ class Rows:
         except KeyError:
             raise AttributeError(name) from None
 
+    def placed(self, at: Any) -> Any:
+        """The numbers of these among the log's rows, from 0."""
+        return self.first + at if self.places is None else self.places[at]
+
     def number(self, k: int) -> int:
         """The number by which people know the k-th of them: the log's first row is 1."""
-        return self.first + int(k) + 1
+        return int(self.placed(int(k))) + 1
+
+    def only(self, mine: Any) -> Rows:
+        """Those that are marked."""
+        more = {name: column[mine] for name, column in self.more.items()}
+        numbers = self.placed(np.flatnonzero(mine))
+        time, event, job_class = self.time[mine], self.event[mine], self.job_class[mine]
+        return Rows(self.first, time, event, self.job[mine], self.has_job[mine], job_class, more, numbers)
 
 
 @dataclass
@@ -142,7 +157,19 @@ class EventLog:
                 more[name] = self._numbers(table, name, first) if there else np.full(len(table), np.nan)
             else:
                 more[name] = self._counts(table, name, first) if there else np.full(len(table), -1)
-        return Rows(first, time, self._events(table, first), job, has_job, self._classes(table), more)
+        rows = Rows(first, time, self._events(table, first), job, has_job, self._classes(table), more)
+        self._check_jobs(rows)
+        return rows
+
+    def _check_jobs(self, rows: Rows) -> None:
+        """What happens to a job must say to which one, and of which class."""
+        for name, wrong in (
+            ("job", _OF_A_JOB[rows.event] & ~rows.has_job),
+            ("job_class", rows.has_job & (rows.job_class < 0)),
+        ):
+            if wrong.any():
+                k = int(np.argmax(wrong))
+                raise self.wrong(f"row {rows.number(k)}: {name} is missing at {EVENTS[rows.event[k]]!r}")
 
     def _numbers(self, table: pa.Table, name: str, first: int) -> FloatArray:
         """Of a column; nan where there is none."""

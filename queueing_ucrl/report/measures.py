@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from queueing_ucrl.accounts.metrics import EVERYBODY, MEASURES, QUANTILES
+from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES, QUANTILES
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, with_interval

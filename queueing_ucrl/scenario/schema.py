@@ -17,7 +17,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from queueing_ucrl.accounts.metrics import MEASURES
+from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.messages import is_one_line
 from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.model.environment import Environment
