@@ -4,6 +4,7 @@ from queueing_ucrl._version import __version__ as __version__
 from queueing_ucrl.accounts.dynamic_regret import DynamicRegret as DynamicRegret
 from queueing_ucrl.accounts.jobs import iter_jobs as iter_jobs
 from queueing_ucrl.accounts.jobs import jobs as jobs
+from queueing_ucrl.accounts.log_checks import check_log as check_log
 from queueing_ucrl.accounts.metrics import metrics as metrics
 from queueing_ucrl.accounts.steady_state import Estimate as Estimate
 from queueing_ucrl.accounts.steady_state import batch_means as batch_means
