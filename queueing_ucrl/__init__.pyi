@@ -12,6 +12,9 @@ from queueing_ucrl.accounts.steady_state import mser5 as mser5
 from queueing_ucrl.accounts.totals import Account as Account
 from queueing_ucrl.accounts.totals import Comparator as Comparator
 from queueing_ucrl.accounts.totals import Counts as Counts
+from queueing_ucrl.data.formats.export import export_log as export_log
+from queueing_ucrl.data.formats.read import read_log as read_log
+from queueing_ucrl.data.formats.xes_import import xes_jobs as xes_jobs
 from queueing_ucrl.errors import FolderError as FolderError
 from queueing_ucrl.errors import ScenarioError as ScenarioError
 from queueing_ucrl.errors import SolverError as SolverError

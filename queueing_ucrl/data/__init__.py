@@ -1,0 +1,1 @@
+"""Own data: reading logs, fitting, tests of assumptions, replay."""
