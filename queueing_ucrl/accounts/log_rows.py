@@ -18,7 +18,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.files import is_plain_file
-from queueing_ucrl.messages import shown, shown_path
+from queueing_ucrl.messages import printable, shortened, shown, shown_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +39,7 @@ COUNTS = ("server", "in_system", "episode", "replication", "on_duty", "environme
 BLOCK_ROWS = 250_000  # that are in memory at a time: a row group of our own logs
 SHOWN_COLUMNS = 8
 HEAD = 1 << 16  # bytes of a file that tell what it is
+LONGEST_REASON = 300
 LONGEST_LINE = 1 << 25  # bytes of a CSV line
 
 Source = Any  # a DataFrame, or the path of a file or folder
@@ -124,7 +125,7 @@ class EventLog:
             else:
                 yield from self._csv_batches(wanted)
         except (pa.ArrowException, OSError) as error:
-            raise self.wrong(f"cannot be read ({shown(str(error))})") from None
+            raise self.wrong(f"cannot be read ({_reason(error)})") from None
 
     def _csv_batches(self, wanted: list[str]) -> Iterator[pa.Table]:
         """Job numbers are read as numbers if all of them are, else as names."""
@@ -256,6 +257,11 @@ def _are_whole(column: pa.ChunkedArray) -> bool:
     return bool(np.all(np.trunc(numbers) == numbers))
 
 
+def _reason(error: Exception) -> str:
+    """What a library says of a file, in one line."""
+    return shortened(printable(str(error)).replace("\n", " "), LONGEST_REASON)
+
+
 def _given(value: Any) -> str:
     return "nothing" if value is None else shown(value)
 
@@ -275,13 +281,21 @@ def _csv_reader(path: Path | None, wanted: list[str], job: Any) -> Any:
     )
 
 
+def _of_jobs(columns: Sequence[str]) -> bool:
+    return "job_class" in columns and "arrival" in columns
+
+
 def _checked(log: EventLog) -> EventLog:
     """The log, if it has the columns that are needed."""
     for name in NEEDED:
         if name not in log.columns:
             more = " .." if len(log.columns) > SHOWN_COLUMNS else ""
             listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
-            raise log.wrong(f"has no column {name!r}, so it is no event log; its columns are {listed or 'none'}")
+            what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
+            raise log.wrong(
+                f"has no column {name!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
+                "logs with columns of other names"
+            )
     return log
 
 
@@ -304,7 +318,7 @@ def _open_file(path: Path) -> EventLog:
         try:
             schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{name}: cannot be read as Parquet ({shown(str(error))})") from None
+            raise ValueError(f"{name}: cannot be read as Parquet ({_reason(error)})") from None
         return EventLog(name, tuple(schema.names), _metadata(schema.metadata), "parquet", path)
     return EventLog(name, _csv_columns(name, head), {}, "csv", path)
 
@@ -313,6 +327,8 @@ def _csv_columns(name: str, head: bytes) -> tuple[str, ...]:
     """The names in a CSV file's first line."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{name}: is text in UTF-16; it must be UTF-8")
+    if head.lstrip().startswith(b"<"):
+        raise ValueError(f"{name}: is XML, no event log; `queueing-ucrl fit` reads XES")
     if b"\0" in head:
         raise ValueError(f"{name}: is neither Parquet nor text")
     line, end, _ = head.partition(b"\n")
@@ -354,6 +370,10 @@ def open_logs(source: Source) -> list[EventLog]:
         raise ValueError(f"{shown_path(path)}: cannot be read ({error})") from None
     if not folder:
         return [_checked(_open_file(path))]
+    if (path / "manifest.json").exists():  # of a study: its other Parquet files are no logs
+        if not (path / "events").is_dir():
+            raise ValueError(f"{shown_path(path)}: is a study without event logs; `queueing-ucrl run --log` keeps them")
+        path = path / "events"
     files = sorted(file for file in path.rglob("*.parquet") if not file.is_dir())
     if not files:
         raise ValueError(f"{shown_path(path)}: is a folder without a Parquet file")

@@ -28,6 +28,7 @@ class LogRun:
     replication: int  # -1: the log does not say
     last: float  # time of its last event
     rows: int
+    first: float = math.inf  # time of its first event
     episode_starts: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -71,6 +72,7 @@ def survey(log: EventLog, episodes: bool = False) -> list[LogRun]:
         for value, mine in split(rows):
             run = found.setdefault(value, LogRun(log, value, -math.inf, 0))
             run.last, run.rows = max(run.last, float(mine.time.max())), run.rows + len(mine)
+            run.first = min(run.first, float(mine.time.min()))
             if episodes:
                 numbers, first = np.unique(mine.episode, return_index=True)
                 for number, k in zip(numbers.tolist(), first.tolist(), strict=True):
@@ -99,7 +101,8 @@ def _by_statistics(log: EventLog) -> LogRun | None:
     if len(values) > 1 or not all(isinstance(value, int) for value in values):
         return None
     last = max(high for _, high in spans["time"])
-    return LogRun(log, next(iter(values), -1), float(last), about.num_rows)
+    first = min(low for low, _ in spans["time"])
+    return LogRun(log, next(iter(values), -1), float(last), about.num_rows, float(first))
 
 
 def read_runs(logs: Sequence[EventLog], columns: Sequence[str]) -> Iterator[tuple[tuple[int, int], Rows]]:

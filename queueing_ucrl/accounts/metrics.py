@@ -36,6 +36,17 @@ class Stretches:
     edges: FloatArray
     bundles: list[tuple[dict[str, Any], IntArray]]  # (what is said of it, its stretches, taken to be alike)
     by_episode: tuple[int, ...] = ()  # then a row's episode says its stretch: these in order
+    batches: bool = False  # each run is cut into as many, whatever its length
+
+    def edges_until(self, horizon: float) -> FloatArray:
+        """The edges for a run that ends there: it has nothing to say of later stretches."""
+        start, end = float(self.edges[0]), math.nextafter(horizon, math.inf)
+        if self.batches and horizon > start:
+            count = self.edges.size - 1
+            edges = start + (horizon - start) * np.arange(count + 1) / count
+            edges[-1] = end
+            return edges
+        return np.minimum(self.edges, max(start, end))
 
 
 @dataclass
@@ -57,6 +68,30 @@ class Measuring:
             self.runs[key].take(rows, rows.server, names, stretch)
         else:
             self.runs[key].take(rows, rows.job_class, class_names, stretch)
+
+    @classmethod
+    def of(cls, cut: Cut) -> Measuring:
+        """Empty sums for a cut."""
+        sums = {key: LogSums(cut.stretches.edges_until(end)) for key, end in zip(cut.keys, cut.ends, strict=True)}
+        return cls(sums, cut.servers, cut.target, by_server=cut.by == "server")
+
+    def table(self, cut: Cut) -> pd.DataFrame:
+        """The measures, once all rows were taken."""
+        import pandas as pd
+
+        found = pd.DataFrame(list(self._told(cut)))
+        found.attrs = {"horizon": cut.horizon, "horizon_from": cut.horizon_from, "runs": len(cut.runs)}
+        return found
+
+    def _told(self, cut: Cut) -> Iterator[dict[str, Any]]:
+        column = {"class": "job_class", "hour": "job_class", "server": "server"}.get(cut.by or "")
+        for about, chosen in cut.stretches.bundles:
+            if cut.by == "replication":
+                for key in self.runs:
+                    said = {**about, "replication": max(key[1], 0)}
+                    yield from ({**said, **row} for row in self.rows(chosen, None, [key]))
+            else:
+                yield from ({**about, **row} for row in self.rows(chosen, column))
 
     def names(self) -> list[str]:
         """Of all groups."""
@@ -149,18 +184,82 @@ def _episodes(runs: Sequence[LogRun], horizon: float) -> Stretches:
     return Stretches(edges, [(said, np.array([k])) for k, said in enumerate(about)], tuple(numbers))
 
 
-def _stretches(options: dict[str, Any], runs: Sequence[LogRun], start: float, horizon: float) -> Stretches:
-    by, window, period = options["by"], options["window"], options["period"]
-    if by == "episode":
-        return _episodes(runs, horizon)
-    if period is not None:
-        return _parts_of_periods(start, horizon, period, options["parts"])
-    if window is not None:
-        return _windows(start, horizon, window)
-    batches = BATCHES if len(runs) == 1 or by == "replication" else 1
-    edges = start + (horizon - start) * np.arange(batches + 1) / batches
-    edges[-1] = math.nextafter(horizon, math.inf)
-    return Stretches(edges, [({}, np.arange(batches))])
+@dataclass(frozen=True)
+class Cut:
+    """How a log is cut for its measures, after all options were checked."""
+
+    runs: Sequence[LogRun]
+    keys: list[tuple[int, int]]  # of the runs: (place of the log, replication)
+    ends: list[float]  # when each of them ends
+    by: str | None
+    stretches: Stretches
+    horizon: float
+    horizon_from: str
+    servers: float
+    target: float
+
+    @classmethod
+    def of(
+        cls,
+        logs: Sequence[EventLog],
+        runs: Sequence[LogRun],
+        horizon: float | None = None,
+        *,
+        by: str | None = "class",
+        window: float | str | None = None,
+        target_wait: float = 0.0,
+        start: float = 0.0,
+        servers: float | None = None,
+        period: float | None = None,
+        parts: int = 24,
+        time_unit: str = "",
+    ) -> Cut:
+        """From the options of `metrics`."""
+        target, start, by = not_negative(target_wait, "target_wait"), not_negative(start, "start"), checked_by(by)
+        if by == "hour":
+            if time_unit not in SECONDS:
+                raise ValueError(f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)}")
+            period, parts = 86400.0 / SECONDS[time_unit], 24
+        if (window is not None) + (period is not None) + (by == "episode") > 1:
+            raise ValueError("window, period, by hour and by episode each cut the time: only one of them may be given")
+        given = horizon is not None
+        horizon, told = _horizon(horizon, runs, start)
+        if by == "episode":
+            stretches = _episodes(runs, horizon)
+        elif period is not None:
+            stretches = _parts_of_periods(start, horizon, positive(period, "period"), whole(parts, "parts"))
+        elif window is not None:
+            stretches = _windows(start, horizon, length_of(window, time_unit))
+        else:
+            batches = BATCHES if len(runs) == 1 or by == "replication" else 1
+            stretches = Stretches(np.linspace(start, horizon, batches + 1), [({}, np.arange(batches))], batches=True)
+        keys = [(next(k for k, log in enumerate(logs) if log is run.log), run.replication) for run in runs]
+        count = _known_servers(logs) if servers is None else positive(servers, "servers")
+        ends = [horizon if given else run.horizon for run in runs] or [horizon]
+        return cls(runs, keys or [(0, -1)], ends, by, stretches, horizon, told, count, target)
+
+
+def checked_by(by: str | None) -> str | None:
+    """Whether measures can be told by it."""
+    if by is not None and by not in BY:
+        raise ValueError(f"by must be one of {', '.join(BY)} or None, got {shown(by)}")
+    return by
+
+
+def _horizon(horizon: float | None, runs: Sequence[LogRun], start: float) -> tuple[float, str]:
+    """When the log ends, and where that is known from."""
+    told = "it was given"
+    if horizon is None:
+        if not runs:
+            raise ValueError("the log has no rows, so its horizon must be given")
+        latest = max(runs, key=lambda run: run.horizon)
+        horizon, told = latest.horizon, latest.horizon_from
+        if not horizon > start:
+            raise ValueError(f"the log ends at {horizon:g} ({told}), so it covers no time after {start:g}")
+    horizon = positive(horizon, "horizon")
+    if not start < horizon:
+        raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")
+    return horizon, told
 
 
 def metrics(
@@ -179,7 +278,8 @@ def metrics(
     """Measures of an event log between `start` and `horizon`, a row each: measure, mean and its 95 % interval.
 
     events: a frame, a Parquet or CSV log, or a folder of logs; files are read row group by row group in flat memory.
-    horizon: when it ends; by default what its metadata say, or else its last event (`table.attrs` says which).
+    horizon: when it ends; by default what its metadata say, or else its last event (`table.attrs` says which), for each
+    run by itself.
     by: "class" (column job_class, all first), "server" (those measures that rows with a server tell), "episode", "hour"
     (of the day, by class), "replication", or None (over all). window: a row for each window of this length, a number in
     the log's unit of time or a text such as "1h", in columns from and to; the last one ends at the horizon.
@@ -190,66 +290,15 @@ def metrics(
     The interval is from replications where there are several; else by batch means (20 stretches), for an hour of the
     day from the same hour of different days, and for a window of a single run there is none.
     """
-    import pandas as pd
-
-    target, start = not_negative(target_wait, "target_wait"), not_negative(start, "start")
-    if by is not None and by not in BY:
-        raise ValueError(f"by must be one of {', '.join(BY)} or None, got {shown(by)}")
-    if by == "hour":
-        if time_unit not in SECONDS:
-            raise ValueError(f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)}")
-        period, parts = 86400.0 / SECONDS[time_unit], 24
-    if sum(given is not None for given in (window, period)) + (by == "episode") > 1:
-        raise ValueError("window, period (or by hour) and by episode each cut the time: only one of them may be given")
-    options: dict[str, Any] = {"by": by, "window": None if window is None else length_of(window, time_unit)}
-    options |= {"period": None if period is None else positive(period, "period"), "parts": whole(parts, "parts")}
     logs = open_logs(events)
-    runs = [run for log in logs for run in survey(log, episodes=by == "episode")]
-    told = "it was given"
-    if horizon is None:
-        if not runs:
-            raise ValueError("the log has no rows, so its horizon must be given")
-        latest = max(runs, key=lambda run: run.horizon)
-        horizon, told = latest.horizon, latest.horizon_from
-        if not horizon > start:
-            raise ValueError(f"the log ends at {horizon:g} ({told}), so it covers no time after {start:g}")
-    horizon = positive(horizon, "horizon")
-    if not 0.0 <= start < horizon:
-        raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")
-    stretches = _stretches(options, runs, start, horizon)
-    count = _known_servers(logs) if servers is None else positive(servers, "servers")
-    measuring = measured(logs, runs, stretches, count, target, by_server=by == "server")
-    table = pd.DataFrame(list(_rows(measuring, stretches, by)))
-    table.attrs = {"horizon": horizon, "horizon_from": told, "runs": len(runs)}
-    return table
-
-
-def measured(
-    logs: Sequence[EventLog],
-    runs: Sequence[LogRun],
-    stretches: Stretches,
-    servers: float,
-    target: float,
-    *,
-    by_server: bool = False,
-) -> Measuring:
-    """One pass through the logs."""
-    keys = [(logs.index(run.log), run.replication) for run in runs] or [(0, -1)]
-    measuring = Measuring({key: LogSums(stretches.edges) for key in keys}, servers, target, by_server)
+    runs = [run for log in logs for run in survey(log, episodes=checked_by(by) == "episode")]
+    options: dict[str, Any] = {"by": by, "window": window, "target_wait": target_wait, "start": start}
+    options |= {"servers": servers, "period": period, "parts": parts, "time_unit": time_unit}
+    cut = Cut.of(logs, runs, horizon, **options)
+    measuring = Measuring.of(cut)
     for key, rows in read_runs(logs, READ):
-        measuring.take(key, rows, logs[key[0]].class_names, stretches)
-    return measuring
-
-
-def _rows(measuring: Measuring, stretches: Stretches, by: str | None) -> Iterator[dict[str, Any]]:
-    column = {"class": "job_class", "hour": "job_class", "server": "server"}.get(by or "")
-    for about, chosen in stretches.bundles:
-        if by == "replication":
-            for key in measuring.runs:
-                said = {"replication": max(key[1], 0)}
-                yield from ({**about, **said, **row} for row in measuring.rows(chosen, None, [key]))
-        else:
-            yield from ({**about, **row} for row in measuring.rows(chosen, column))
+        measuring.take(key, rows, logs[key[0]].class_names, cut.stretches)
+    return measuring.table(cut)
 
 
 def warm_up(events: pd.DataFrame, horizon: float) -> tuple[float, bool]:
