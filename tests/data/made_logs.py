@@ -72,6 +72,16 @@ def many_kinds() -> qu.System:
     )
 
 
+@cache
+def _every_kind() -> pd.DataFrame:
+    return qu.simulate(many_kinds(), qu.RandomPolicy(0.8, 20.0), horizon=150.0, seed=1, log=True).events
+
+
+def every_kind() -> pd.DataFrame:
+    """A log in which all happens but a change of the environment."""
+    return _every_kind().copy()
+
+
 def hostile_log(names: tuple[str, ...] = HOSTILE) -> pd.DataFrame:
     """A log whose classes have these names."""
     queue = qu.Queue(3, 8, 1.0, [qu.JobClass(name, 4.0 / len(names), 1.0 + k) for k, name in enumerate(names)])

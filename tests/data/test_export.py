@@ -103,3 +103,17 @@ def test_whole_numbers_that_pandas_made_floating_are_whole_numbers(tmp_path: Pat
     floating = events.assign(job=events["job"].astype(float), server=events["server"].astype(float))
     written = [export(frame, tmp_path / f"{k}.csv").read_bytes() for k, frame in enumerate((events, floating))]
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("far", [0, 10**6, 10**15])
+@pytest.mark.parametrize("piece", [3, 50_000])
+def test_a_job_that_comes_back_is_told(tmp_path: Path, far: int, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("queueing_ucrl.data.formats.source.PIECE", piece)
+    monkeypatch.setattr("queueing_ucrl.data.formats.source._Numbers.dense", 1000)
+    events = world_log("quickstart").iloc[:60].copy()
+    events["job"] += far
+    export(events, tmp_path / "right.csv")
+    gone = int(events.loc[events["event"] == "depart", "job"].iloc[0])
+    events.loc[59, "job"] = gone
+    with pytest.raises(ValueError, match=rf"row 59: job {gone} had left before"):
+        export(events, tmp_path / "log.csv")

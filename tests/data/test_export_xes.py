@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from made_logs import HOSTILE, WORLDS, hostile_log, many_kinds, own_columns_log, world_log
+from made_logs import HOSTILE, WORLDS, every_kind, hostile_log, many_kinds, own_columns_log, world_log
 
 import queueing_ucrl as qu
 from queueing_ucrl.data.formats import export
@@ -95,10 +95,6 @@ def checked_against_the_standard(path: Path) -> ElementTree.Element:
 
 def attributes(element: ElementTree.Element) -> dict[str, str]:
     return {child.attrib["key"]: child.attrib["value"] for child in element if "key" in child.attrib}
-
-
-def every_kind() -> pd.DataFrame:
-    return qu.simulate(many_kinds(), qu.RandomPolicy(0.8, 20.0), horizon=150.0, seed=1, log=True).events
 
 
 @pytest.mark.parametrize("made", [every_kind, hostile_log, own_columns_log])

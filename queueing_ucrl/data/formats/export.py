@@ -8,9 +8,12 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from queueing_ucrl.data.formats.ciw_records import write_ciw
 from queueing_ucrl.data.formats.csv import write_csv
 from queueing_ucrl.data.formats.dates import Calendar
-from queueing_ucrl.data.formats.source import open_log
+from queueing_ucrl.data.formats.ocel import write_ocel_text
+from queueing_ucrl.data.formats.ocel_sqlite import write_sqlite
+from queueing_ucrl.data.formats.source import LogSource, open_log
 from queueing_ucrl.data.formats.xes import write_xes
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.messages import shown, shown_path
@@ -19,8 +22,17 @@ from queueing_ucrl.simulation.run import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = {".csv": "csv", ".xes": "xes", ".xes.gz": "xes"}  # longer ones before those they end in
-DATED = ("xes",)  # formats that know time as dates
+SUFFIXES = {  # longer ones before those that they end in
+    ".records.csv": "ciw",
+    ".csv": "csv",
+    ".xes": "xes",
+    ".xes.gz": "xes",
+    ".jsonocel": "ocel-json",
+    ".json": "ocel-json",
+    ".xmlocel": "ocel-xml",
+    ".sqlite": "ocel-sqlite",
+}
+DATED = ("xes", "ocel-json", "ocel-xml", "ocel-sqlite")  # formats that know time as dates
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 
 
@@ -37,8 +49,10 @@ def export_log(
     """Write an event log in another program's format, and give the path of the file.
 
     source: a pandas frame of events, a `Run` that kept them, or a Parquet log, which is read piece by piece, so memory
-    does not grow with it. out: its suffix says the format, unless `format` does. The file is there whole or not at all;
-    one that is there already is refused, unless `overwrite`. The same log gives the same bytes.
+    does not grow with it. out: its suffix says the format, unless `format` does: .csv ("csv"), .xes and .xes.gz
+    ("xes"), .jsonocel and .json ("ocel-json"), .xmlocel ("ocel-xml"), .sqlite ("ocel-sqlite"), .records.csv ("ciw").
+    The file is there whole or not at all; one that is there already is refused, unless `overwrite`. The same log gives
+    the same bytes.
 
     XES and OCEL have dates: time 0 is `epoch` (1970-01-01T00:00:00Z), and a unit of time is `unit`: "seconds",
     "minutes", "hours", .. or a number of seconds (default: as the log's metadata say, else seconds). jobs_only, of XES:
@@ -57,16 +71,7 @@ def export_log(
     part = part_of(path)
     try:
         with naming(path):
-            file = part.open("wb")
-        with file:
-            if kind == "csv":
-                write_csv(log, file)
-            elif path.name.lower().endswith(".gz"):
-                with GzipFile("", "wb", fileobj=file, mtime=0) as packed:  # neither name nor date: the same bytes
-                    write_xes(log, cast(BinaryIO, packed), calendar, jobs_only)
-            else:
-                write_xes(log, file, calendar, jobs_only)
-        with naming(path):
+            _write(log, part, kind, calendar, jobs_only, packed=path.name.lower().endswith(".gz"))
             put_in_place(part, path)
     except BaseException:
         with suppress(OSError):
@@ -76,6 +81,23 @@ def export_log(
 
 
 export = export_log
+
+
+def _write(log: LogSource, part: Path, kind: str, calendar: Calendar, jobs_only: bool, packed: bool) -> None:
+    with part.open("wb") as file:
+        if kind == "csv":
+            write_csv(log, file)
+        elif kind == "ciw":
+            write_ciw(log, file)
+        elif kind == "xes" and packed:
+            with GzipFile("", "wb", fileobj=file, mtime=0) as packing:  # neither name nor date: always the same bytes
+                write_xes(log, cast(BinaryIO, packing), calendar, jobs_only)
+        elif kind == "xes":
+            write_xes(log, file, calendar, jobs_only)
+        elif kind in ("ocel-json", "ocel-xml"):
+            write_ocel_text(log, file, calendar, kind)
+    if kind == "ocel-sqlite":
+        write_sqlite(log, part, calendar)
 
 
 def format_of(path: Path, format: str | None = None) -> str:

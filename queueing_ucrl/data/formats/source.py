@@ -54,6 +54,41 @@ class LogSource:
             yield piece
 
 
+class _Numbers:
+    """A set of whole numbers from 0 on, a bit each; those far beyond the others' number are kept one by one."""
+
+    dense = 80_000_000  # so many take 10 MB whatever they are
+
+    def __init__(self) -> None:
+        self.bits = np.zeros(0, dtype=np.uint8)
+        self.sparse: set[int] = set()
+        self.count = 0
+
+    def has(self, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Which of them are in it."""
+        inside = numbers < 8 * len(self.bits)
+        found = np.zeros(len(numbers), dtype=bool)
+        near = numbers[inside]
+        found[inside] = (self.bits[near >> 3] >> (near & 7).astype(np.uint8)) & 1 == 1
+        if self.sparse:
+            far = np.flatnonzero(~inside)
+            found[far] = [int(number) in self.sparse for number in numbers[far]]
+        return found
+
+    def add(self, numbers: np.ndarray[Any, Any]) -> None:
+        """Put them in."""
+        self.count += len(numbers)
+        near = numbers < self.dense + 8 * self.count
+        self.sparse.update(numbers[~near].tolist())
+        chosen = numbers[near]
+        most = int(chosen.max(initial=-1)) // 8 + 1
+        if most > len(self.bits):
+            longer = np.zeros(max(most, 2 * len(self.bits)), dtype=np.uint8)
+            longer[: len(self.bits)] = self.bits
+            self.bits = longer
+        np.bitwise_or.at(self.bits, chosen >> 3, np.left_shift(1, chosen & 7).astype(np.uint8))
+
+
 @dataclass
 class _RowChecks:
     """What is wrong with the next rows, if anything is."""
@@ -63,6 +98,7 @@ class _RowChecks:
     last: float = -math.inf
     replication: int | None = None
     finished: set[int] = field(default_factory=set)
+    left: _Numbers = field(default_factory=lambda: _Numbers())
 
     def see(self, piece: pa.Table) -> None:
         """Take the next rows; a ValueError names the first bad one, counted from 0."""
@@ -80,6 +116,7 @@ class _RowChecks:
                     f"the row above, got {shown(float(inside[where]))}"
                 )
             self.last = float(inside[-1])
+            self._jobs(piece, begin, end)
         self._events(piece)
         self.rows += len(times)
 
@@ -102,7 +139,27 @@ class _RowChecks:
                 f"{self.name}, row {self.rows + begin}: the rows of replication {replication} must stand together"
             )
         self.finished.add(replication)
-        self.replication, self.last = replication, -math.inf
+        self.replication, self.last, self.left = replication, -math.inf, _Numbers()
+
+    def _jobs(self, piece: pa.Table, begin: int, end: int) -> None:
+        """No job has events after it has left."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        column = pc.fill_null(piece.column("job").slice(begin, end - begin), -1)
+        numbers = column.to_numpy(zero_copy_only=False)
+        leaves = pc.is_in(piece.column("event").slice(begin, end - begin), value_set=pa.array(list(LEAVES)))
+        there = np.flatnonzero(numbers >= 0)
+        jobs, leaving = numbers[there], leaves.to_numpy(zero_copy_only=False)[there]
+        wrong = self.left.has(jobs)
+        order = np.argsort(jobs, kind="stable")
+        wrong[order[1:]] |= (jobs[order[1:]] == jobs[order[:-1]]) & leaving[order[:-1]]
+        if wrong.any():
+            first = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"{self.name}, row {self.rows + begin + int(there[first])}: job {jobs[first]} had left before"
+            )
+        self.left.add(jobs[leaving])
 
     def _events(self, piece: pa.Table) -> None:
         import pyarrow as pa
