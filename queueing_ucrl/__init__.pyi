@@ -1,6 +1,7 @@
 """The public names, and where each is at home: `__init__.py` reads this file, and loads a name at its first use."""
 
 from queueing_ucrl._version import __version__ as __version__
+from queueing_ucrl.accounts.compare_logs import compare_logs as compare_logs
 from queueing_ucrl.accounts.dynamic_regret import DynamicRegret as DynamicRegret
 from queueing_ucrl.accounts.jobs import iter_jobs as iter_jobs
 from queueing_ucrl.accounts.jobs import jobs as jobs

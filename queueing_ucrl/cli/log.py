@@ -85,9 +85,9 @@ def log(
         except KeyboardInterrupt:
             end("stopped", 130)
         if export is not None:
-            from queueing_ucrl.data.formats import export as write_log
+            from queueing_ucrl.data.formats import export_log
 
-            write_log(file, export)
+            export_log(file, export)
             tell(f"written: {export}")
         if as_json:
             typer.echo(json.dumps(log_data(summary), indent=2, allow_nan=False))
