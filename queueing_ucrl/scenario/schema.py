@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from queueing_ucrl.accounts.metrics import MEASURES
+from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.files import digest_of
 from queueing_ucrl.messages import is_one_line, shown_path
 from queueing_ucrl.model.checks import LONGEST_NAME

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_rows import EVENTS as EVENTS
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-EVENTS = (
-    *("admit", "reject", "block", "start", "depart", "review"),
-    *("abandon", "resume", "breakdown", "repair", "shift", "hand-over", "environment", "initial"),
-)
 ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
 ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
 REWARDED = {"admission": ADMIT, "start": START, "end": DEPART}  # by JobClass.reward_at

@@ -1,106 +1,134 @@
-"""Logs with a known truth: runs of our own engine, written down as `fit` writes a trace."""
+"""Event logs to write down: of every world of the scenarios folder, short, and with names that bite."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 import queueing_ucrl as qu
-from queueing_ucrl.data.trace_file import DECISIONS, LoggedJobs
-from queueing_ucrl.simulation.seeding import Randomness
-from queueing_ucrl.simulation.sources import JobBlock, job_block, job_sources
 
-WORLD = """title = "calls"
-[queue]
-servers = 3
-capacity = 8
-service_rate = 1.0
-[[class]]
-name = "orders"
-arrival_rate = 2.0
-reward = 5.0
-holding_cost = { kind = "linear", rate = 0.1 }
-[[class]]
-name = "enquiries"
-arrival_rate = 3.0
-reward = 1.0
-holding_cost = { kind = "linear", rate = 0.1 }
-[[controller]]
-name = "certainty-equivalent"
-[[controller]]
-name = "admit-all"
-[run]
-horizon = 200
-replications = 2
-seed = 3
-[units]
-time = "minutes"
-money = "euros"
-"""
-QUEUE = qu.Queue(
-    3,
-    8,
-    1.0,
-    [qu.JobClass("orders", 2.0, 5.0, qu.Linear(0.1)), qu.JobClass("enquiries", 3.0, 1.0, qu.Linear(0.1))],
+ROOT = Path(__file__).parents[2]
+WORLDS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.toml"))
+# of the kinds that bite spreadsheets, XML, JSON, SQL and terminals; the package takes them all as names of classes
+HOSTILE = (
+    *(
+        "=cmd()",
+        "+1",
+        "-1+2",
+        "@SUM(A1)",
+        "'=x",
+        "''=x",
+        "'quoted'",
+        '"double"',
+        "a,b;c\\d",
+        "<script>alert(1)</script>",
+    ),
+    *(
+        "&amp; &",
+        "]]>",
+        "<!-- -->",
+        "שלום",
+        "مرحبا",
+        "😀👨‍👩‍👧",
+        "n" * 40,
+        "NULL",
+        "nan",
+        "1e5",
+        "007",
+        "＝x",
+        "Robert'); DROP TABLE event",
+    ),
 )
 
 
-def jobs_of(system: qu.System, seed: int, horizon: float) -> pd.DataFrame:
-    """Every job that comes in a run, admitted or not, with the work that it would need: to the last bit."""
-    frames = []
-    for i, source in enumerate(job_sources(system, Randomness(seed, 0), horizon)):
-        times, works = [np.zeros(0)], [np.zeros(0)]
-        while not times[-1].size or times[-1][-1] <= horizon:
-            block = job_block(system, 4096)
-            count = source.fill(block)
-            cut = JobBlock(*(column[:count] for column in block))
-            times.append(cut.time.copy())
-            works.append(cut.work.copy())
-        frame = pd.DataFrame({"time": np.concatenate(times), "work": np.concatenate(works)})
-        frames.append(frame[frame["time"] <= horizon].assign(job_class=system.class_names[i]))
-    return pd.concat(frames).sort_values("time", kind="stable").reset_index(drop=True)
+@cache
+def world_run(name: str) -> qu.Run:
+    """A run of some 600 arrivals under a policy that also rejects, and changes."""
+    system = qu.load_scenario(ROOT / "scenarios" / f"{name}.toml").system
+    horizon = 600 / system.total_arrival_rate
+    return qu.simulate(system, qu.RandomPolicy(0.8, horizon / 9.5), horizon=horizon, seed=5, replication=2, log=True)
 
 
-def logged(system: qu.System, controller: Any, seed: int, horizon: float) -> tuple[qu.Run, pd.DataFrame]:
-    """A run and its log: time, job_class, work, decision."""
-    run = qu.simulate(system, controller, horizon=horizon, seed=seed, log=True)
-    events = run.events
-    came = events[events["event"].isin(list(DECISIONS))].sort_values(["time", "job"], kind="stable")
-    jobs = jobs_of(system, seed, horizon)
-    assert np.array_equal(came["time"].to_numpy(), jobs["time"].to_numpy())
-    assert came["job_class"].astype(str).tolist() == jobs["job_class"].tolist()
-    return run, jobs.assign(decision=came["event"].astype(str).to_numpy())
+def world_log(name: str) -> pd.DataFrame:
+    """Its event log."""
+    return world_run(name).events
 
 
-def as_jobs(log: pd.DataFrame, names: tuple[str, ...], end: float, day: float | None = None) -> LoggedJobs:
-    """The log as it is read."""
-    return LoggedJobs(
-        log["time"].to_numpy(),
-        log["job_class"].map({name: i for i, name in enumerate(names)}).to_numpy(dtype=np.int64),
-        log["work"].to_numpy(),
-        log["decision"].map({**DECISIONS, None: 0}).to_numpy(dtype=np.int64),
-        0.0,
-        end,
-        day,
+def many_kinds() -> qu.System:
+    """A small system in which every event of the log happens within a few hundred arrivals."""
+    return qu.System(
+        servers=qu.Shifts(times=[5.0], counts=[3, 2], period=10.0, leaving="hand-over"),
+        capacity=6,
+        classes=[
+            qu.JobClass("a", arrival_rate=2.0, reward=3.0, service=qu.Gamma(1.0, 0.7), patience=qu.Exponential(0.5)),
+            qu.JobClass("b", arrival_rate=1.0, reward=1.0, service=qu.Exponential(1.0), reward_at="end"),
+        ],
+        breakdowns=qu.Breakdowns(uptime=qu.Exponential(0.1), downtime=qu.Exponential(1.0)),
+        initial={"a": 2},
     )
 
 
-def write_trace(log: pd.DataFrame, path: Path) -> None:
-    """As `fit` writes it."""
-    schema = pa.schema([("time", "f8"), ("job_class", "string"), ("work", "f8"), ("decision", "string")])
-    columns = {name: pa.array(log[name], from_pandas=True) for name in schema.names}
-    pq.write_table(pa.table(columns).cast(schema), path)
+@cache
+def _every_kind() -> pd.DataFrame:
+    return qu.simulate(many_kinds(), qu.RandomPolicy(0.8, 20.0), horizon=150.0, seed=1, log=True).events
 
 
-def write_scenario(folder: Path, log: pd.DataFrame, end: float, day: float | None = None, world: str = WORLD) -> Path:
-    """A scenario with a table [data], and its trace."""
-    write_trace(log, folder / "calls.trace.parquet")
-    days = f"day = {day}\n" if day is not None else ""
-    path = folder / "calls.toml"
-    path.write_text(f'{world}[data]\ntrace = "calls.trace.parquet"\nbegin = 0.0\nend = {end}\n{days}')
-    return path
+def every_kind() -> pd.DataFrame:
+    """A log in which all happens but a change of the environment."""
+    return _every_kind().copy()
+
+
+def hostile_log(names: tuple[str, ...] = HOSTILE) -> pd.DataFrame:
+    """A log whose classes have these names."""
+    queue = qu.Queue(3, 8, 1.0, [qu.JobClass(name, 4.0 / len(names), 1.0 + k) for k, name in enumerate(names)])
+    return qu.simulate(queue, qu.RandomPolicy(0.7, 20.0), horizon=100.0, seed=1, log=True).events
+
+
+class Words:
+    """A column of one's own: text of every kind."""
+
+    name = "=words"
+    said = (*HOSTILE, "", " lead", "two\nlines", "tab\there", "\tfirst", "\r", "x" * 5000)
+
+    def __call__(self, rows: np.ndarray[Any, Any], system: qu.System) -> list[str | None]:
+        return [None if job % 3 == 0 else self.said[job % len(self.said)] for job in rows["job"].tolist()]
+
+
+class Halves:
+    """A column of one's own: numbers, negative ones too."""
+
+    name = "halves"
+
+    def __call__(self, rows: np.ndarray[Any, Any], system: qu.System) -> np.ndarray[Any, Any]:
+        return -0.1 * rows["job"] - 0.5
+
+
+class Even:
+    """A column of one's own: truth values."""
+
+    name = "even"
+
+    def __call__(self, rows: np.ndarray[Any, Any], system: qu.System) -> np.ndarray[Any, Any]:
+        return rows["job"] % 2 == 0
+
+
+class Codes:
+    """A column of one's own: text that looks like numbers."""
+
+    name = "codes"
+
+    def __call__(self, rows: np.ndarray[Any, Any], system: qu.System) -> list[str]:
+        return [f"{job % 100:03d}" for job in rows["job"].tolist()]
+
+
+OWN_COLUMNS = (Words(), Halves(), Even(), Codes())
+
+
+def own_columns_log() -> pd.DataFrame:
+    """A log with columns of one's own."""
+    queue = qu.Queue(2, 5, 1.0, [qu.JobClass("a", 2.0, 1.0)])
+    return qu.simulate(queue, "admit-all", horizon=60.0, seed=1, log=True, log_columns=OWN_COLUMNS).events
