@@ -22,6 +22,7 @@ Columns are named; times are numbers or ISO dates (2024-03-31 08:15:00), with
 an offset, or on the clock of --timezone. Several files are fitted together;
 without --class each of them is a class, by its name. A row that is not as it
 should be is counted, shown by its line, and it is said what was done with it.
+An event log of ours (--log) and an XES file need no names.
 
 What a log cannot tell (servers, capacity, rewards, costs) is given here or
 taken from a scenario (--like). What is still missing stands in the file as
@@ -74,8 +75,10 @@ def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
 
 
 def fit(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE..", help="A log: CSV or Parquet.", show_default=False)],
-    time: Annotated[str, typer.Option("--time", metavar="COLUMN", help="When a job came.", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE..", help="A log: CSV, Parquet or XES.", show_default=False)
+    ],
+    time: Annotated[str | None, typer.Option("--time", metavar="COLUMN", help="When a job came.")] = None,
     job_class: Annotated[str | None, typer.Option("--class", metavar="COLUMN", help="Its class.")] = None,
     service: Annotated[str | None, typer.Option(metavar="COLUMN", help="How long its service took.")] = None,
     start: Annotated[str | None, typer.Option(metavar="COLUMN", help="Or when its service began,")] = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, fit_arrivals
 from queueing_ucrl.data.balking import Balking
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
+from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs
 from queueing_ucrl.data.occupancy import fit_balking, fit_servers
 from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
@@ -161,7 +162,7 @@ class Fit:
 
 def fit(
     source: str | Path | Sequence[str | Path] | pd.DataFrame,
-    time: str,
+    time: str | None = None,
     job_class: str | None = None,
     *,
     service: str | None = None,
@@ -186,7 +187,8 @@ def fit(
 ) -> Fit:
     """Fit a world to a log.
 
-    source: a CSV or Parquet file, several of them (each a class, unless `job_class` names a column), or a pandas frame.
+    source: a CSV or Parquet file, several of them (each a class, unless `job_class` names a column), or a pandas frame;
+    without `time` an event log of ours, an XES file, or what `qu.jobs` gives.
     time .. count: names of columns: when a job came, its class; how long its service took, or when it began and ended;
     how long it was in the queue (`patience`) and whether it gave up then; what was decided; how many jobs a row stands
     for. time_unit: what numbers are counted in, and the scenario. like: a scenario to take servers, room, rewards and
@@ -194,9 +196,15 @@ def fit(
     the jitter of rounded stamps and of the short simulation. on_stage: is told what is being done.
     """
     tell = on_stage or (lambda words: None)
-    columns = Columns(time, job_class, service, start, end, patience, abandoned, decision, count)
     given = given_values(servers, capacity, rewards or {}, holding_costs or {}, abandonment_costs or {}, like)
     tell("reading")
+    if time is None:
+        others = (job_class, service, start, end, patience, abandoned, decision, count)
+        if any(name is not None for name in others):
+            raise ValueError("columns are named, but not that of the times (time, --time)")
+        columns, source = OF_JOBS, known_jobs(source, given.unit(time_unit))
+    else:
+        columns = Columns(time, job_class, service, start, end, patience, abandoned, decision, count)
     reading: dict[str, Any] = {"timezone": timezone, "time_unit": given.unit(time_unit), "strict": strict, "seed": seed}
     table = read_jobs(source, columns, classes=classes, known=given.known, **reading)
     given.check_names(table)
