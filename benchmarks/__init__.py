@@ -12,4 +12,5 @@ SUITES = {
     "learners": "benchmarks.learners",
     "learning": "benchmarks.learning",
     "studies": "benchmarks.studies",
+    "logs": "benchmarks.logs",
 }

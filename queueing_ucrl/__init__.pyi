@@ -1,9 +1,11 @@
 """The public names, and where each is at home: `__init__.py` reads this file, and loads a name at its first use."""
 
 from queueing_ucrl._version import __version__ as __version__
+from queueing_ucrl.accounts.compare_logs import compare_logs as compare_logs
 from queueing_ucrl.accounts.dynamic_regret import DynamicRegret as DynamicRegret
 from queueing_ucrl.accounts.jobs import iter_jobs as iter_jobs
 from queueing_ucrl.accounts.jobs import jobs as jobs
+from queueing_ucrl.accounts.log_checks import check_log as check_log
 from queueing_ucrl.accounts.metrics import metrics as metrics
 from queueing_ucrl.accounts.steady_state import Estimate as Estimate
 from queueing_ucrl.accounts.steady_state import batch_means as batch_means
@@ -11,6 +13,8 @@ from queueing_ucrl.accounts.steady_state import mser5 as mser5
 from queueing_ucrl.accounts.totals import Account as Account
 from queueing_ucrl.accounts.totals import Comparator as Comparator
 from queueing_ucrl.accounts.totals import Counts as Counts
+from queueing_ucrl.data.fit import Fit as Fit
+from queueing_ucrl.data.fit import fit as fit
 from queueing_ucrl.data.formats.export import export_log as export_log
 from queueing_ucrl.data.formats.read import read_log as read_log
 from queueing_ucrl.data.formats.xes_import import xes_jobs as xes_jobs
@@ -94,6 +98,7 @@ from queueing_ucrl.model.patterns import Steps as Steps
 from queueing_ucrl.model.performance import Performance as Performance
 from queueing_ucrl.model.performance import performance as performance
 from queueing_ucrl.model.policy import Policy as Policy
+from queueing_ucrl.model.policy_words import policy_in_words as policy_in_words
 from queueing_ucrl.model.random_rates import DayFactor as DayFactor
 from queueing_ucrl.model.random_rates import Modulated as Modulated
 from queueing_ucrl.model.servers import Breakdowns as Breakdowns

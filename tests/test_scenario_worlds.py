@@ -439,7 +439,7 @@ def test_the_page_on_scenario_files_has_every_key_and_kind():
     page = (Path(__file__).parent.parent / "docs" / "scenarios.md").read_text(encoding="utf-8")
     models = [*SECTIONS.values(), *(part for kinds in KINDS.values() for part in kinds.values())]
     keys = {field.alias or name for model in models for name, field in model.model_fields.items()} - {"kind"}
-    headings = {"queue", "class", "breakdowns", "environment", "setup", "controller", "run", "units", "sweep"}
+    headings = {"queue", "class", "breakdowns", "environment", "setup", "controller", "run", "units", "sweep", "data"}
     assert {key for key in keys if f"`{key}`" not in page and f"{key} =" not in page and key not in headings} == set()
     assert {h for h in headings if f"[{h}]" not in page} == set()
     kinds = {kind for by_kind in KINDS.values() for kind in by_kind}

@@ -105,7 +105,7 @@ class JobTable:
         table = {name: np.concatenate([self.open[name], np.full(count - before, np.nan)]) for name in _FLOATS}
         table |= {name: np.concatenate([self.open[name], np.full(count - before, -1)]) for name in _CODES}
         table["job"], table["replication"] = jobs[first], replications[first]
-        table["row"] = np.concatenate([self.open["row"], rows.first + at])
+        table["row"] = np.concatenate([self.open["row"], rows.placed(at)])
         table["job_class"][before:], table["episode"][before:] = rows.job_class[at], rows.episode[at]
         return codes[before:], table
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.files import is_plain_file
-from queueing_ucrl.messages import shown, shown_path
+from queueing_ucrl.messages import printable, shortened, shown, shown_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,16 @@ EVENTS = (
 ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
 ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
 
+_OF_A_JOB = np.ones(len(EVENTS), dtype=bool)
+_OF_A_JOB[[REVIEW, BREAKDOWN, REPAIR, SHIFT, ENVIRONMENT]] = False
+
 NEEDED = ("time", "event", "job", "job_class")
 FLOATS = ("wait", "reward", "cost")  # nan: missing
 COUNTS = ("server", "in_system", "episode", "replication", "on_duty", "environment")  # -1: missing
 BLOCK_ROWS = 250_000  # that are in memory at a time: a row group of our own logs
 SHOWN_COLUMNS = 8
 HEAD = 1 << 16  # bytes of a file that tell what it is
+LONGEST_REASON = 300
 LONGEST_LINE = 1 << 25  # bytes of a CSV line
 
 Source = Any  # a DataFrame, or the path of a file or folder
@@ -52,6 +56,7 @@ class Rows:
     has_job: Any  # bool
     job_class: IntArray  # its place in the log's class_names; -1: none
     more: dict[str, Any]  # the columns of FLOATS and COUNTS that were asked for
+    places: IntArray | None = None  # the number of each, from 0, where they do not follow one another
 
     def __len__(self) -> int:
         return int(self.time.size)
@@ -62,9 +67,20 @@ class Rows:
         except KeyError:
             raise AttributeError(name) from None
 
+    def placed(self, at: Any) -> Any:
+        """The numbers of these among the log's rows, from 0."""
+        return self.first + at if self.places is None else self.places[at]
+
     def number(self, k: int) -> int:
         """The number by which people know the k-th of them: the log's first row is 1."""
-        return self.first + int(k) + 1
+        return int(self.placed(int(k))) + 1
+
+    def only(self, mine: Any) -> Rows:
+        """Those that are marked."""
+        more = {name: column[mine] for name, column in self.more.items()}
+        numbers = self.placed(np.flatnonzero(mine))
+        time, event, job_class = self.time[mine], self.event[mine], self.job_class[mine]
+        return Rows(self.first, time, event, self.job[mine], self.has_job[mine], job_class, more, numbers)
 
 
 @dataclass
@@ -109,7 +125,7 @@ class EventLog:
             else:
                 yield from self._csv_batches(wanted)
         except (pa.ArrowException, OSError) as error:
-            raise self.wrong(f"cannot be read ({shown(str(error))})") from None
+            raise self.wrong(f"cannot be read ({_reason(error)})") from None
 
     def _csv_batches(self, wanted: list[str]) -> Iterator[pa.Table]:
         """Job numbers are read as numbers if all of them are, else as names."""
@@ -142,7 +158,19 @@ class EventLog:
                 more[name] = self._numbers(table, name, first) if there else np.full(len(table), np.nan)
             else:
                 more[name] = self._counts(table, name, first) if there else np.full(len(table), -1)
-        return Rows(first, time, self._events(table, first), job, has_job, self._classes(table), more)
+        rows = Rows(first, time, self._events(table, first), job, has_job, self._classes(table), more)
+        self._check_jobs(rows)
+        return rows
+
+    def _check_jobs(self, rows: Rows) -> None:
+        """What happens to a job must say to which one, and of which class."""
+        for name, wrong in (
+            ("job", _OF_A_JOB[rows.event] & ~rows.has_job),
+            ("job_class", rows.has_job & (rows.job_class < 0)),
+        ):
+            if wrong.any():
+                k = int(np.argmax(wrong))
+                raise self.wrong(f"row {rows.number(k)}: {name} is missing at {EVENTS[rows.event[k]]!r}")
 
     def _numbers(self, table: pa.Table, name: str, first: int) -> FloatArray:
         """Of a column; nan where there is none."""
@@ -229,6 +257,11 @@ def _are_whole(column: pa.ChunkedArray) -> bool:
     return bool(np.all(np.trunc(numbers) == numbers))
 
 
+def _reason(error: Exception) -> str:
+    """What a library says of a file, in one line."""
+    return shortened(printable(str(error)).replace("\n", " "), LONGEST_REASON)
+
+
 def _given(value: Any) -> str:
     return "nothing" if value is None else shown(value)
 
@@ -248,13 +281,21 @@ def _csv_reader(path: Path | None, wanted: list[str], job: Any) -> Any:
     )
 
 
+def _of_jobs(columns: Sequence[str]) -> bool:
+    return "job_class" in columns and "arrival" in columns
+
+
 def _checked(log: EventLog) -> EventLog:
     """The log, if it has the columns that are needed."""
     for name in NEEDED:
         if name not in log.columns:
             more = " .." if len(log.columns) > SHOWN_COLUMNS else ""
             listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
-            raise log.wrong(f"has no column {name!r}, so it is no event log; its columns are {listed or 'none'}")
+            what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
+            raise log.wrong(
+                f"has no column {name!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
+                "logs with columns of other names"
+            )
     return log
 
 
@@ -277,7 +318,7 @@ def _open_file(path: Path) -> EventLog:
         try:
             schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{name}: cannot be read as Parquet ({shown(str(error))})") from None
+            raise ValueError(f"{name}: cannot be read as Parquet ({_reason(error)})") from None
         return EventLog(name, tuple(schema.names), _metadata(schema.metadata), "parquet", path)
     return EventLog(name, _csv_columns(name, head), {}, "csv", path)
 
@@ -286,6 +327,8 @@ def _csv_columns(name: str, head: bytes) -> tuple[str, ...]:
     """The names in a CSV file's first line."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{name}: is text in UTF-16; it must be UTF-8")
+    if head.lstrip().startswith(b"<"):
+        raise ValueError(f"{name}: is XML, no event log; `queueing-ucrl fit` reads XES")
     if b"\0" in head:
         raise ValueError(f"{name}: is neither Parquet nor text")
     line, end, _ = head.partition(b"\n")
@@ -327,6 +370,10 @@ def open_logs(source: Source) -> list[EventLog]:
         raise ValueError(f"{shown_path(path)}: cannot be read ({error})") from None
     if not folder:
         return [_checked(_open_file(path))]
+    if (path / "manifest.json").exists():  # of a study: its other Parquet files are no logs
+        if not (path / "events").is_dir():
+            raise ValueError(f"{shown_path(path)}: is a study without event logs; `queueing-ucrl run --log` keeps them")
+        path = path / "events"
     files = sorted(file for file in path.rglob("*.parquet") if not file.is_dir())
     if not files:
         raise ValueError(f"{shown_path(path)}: is a folder without a Parquet file")

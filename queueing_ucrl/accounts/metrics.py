@@ -1,33 +1,21 @@
-r"""Measures of a run, by class and over all: what an operator asks for, from counts or from an event log.
-
-Over a stretch of time, and of the jobs for which the event happened in it,
-
-    arrivals        jobs that came, per unit of time
-    throughput      jobs that joined a server, per unit of time
-    admitted, rejected, blocked
-                    share of the jobs that came: let in, turned away by the policy, no room
-    abandoned       share of the jobs let in that gave up
-    wait            mean wait of the jobs that joined a server; wait_50 .. wait_99 their quantiles
-    service_level   of the jobs whose wait ended, those that joined a server within the target time
-    utilisation     share of the servers' time spent serving (over all classes only)
-    revenue, cost, earned
-                    rewards, costs of waits (and of giving up), and their difference, per unit of time
-
-All but the quantiles are ratios of two sums. Their intervals come from replications (`experiments.study`), or within
-one run from stretches of equal length (batch means) or from the periods of the clock (the same hour of many days).
-"""
+"""Measures of an event log (`measures` says what they are): over all of it, by group, by window, by hour of the day."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.accounts.steady_state import BATCHES, Estimate, batch_sums, estimate, mser5, ratio_estimate
-from queueing_ucrl.accounts.wait_histogram import BINS, bins_of, count_within, quantile
+from queueing_ucrl.accounts.log_rows import EventLog, Rows, open_logs
+from queueing_ucrl.accounts.log_runs import SECONDS, LogRun, length_of, read_runs, survey
+from queueing_ucrl.accounts.log_sums import LEVELS, READ, LogSums
+from queueing_ucrl.accounts.measures import EVERYBODY, LOG_MEASURES, QUANTILES, Observed
+from queueing_ucrl.accounts.steady_state import BATCHES, mser5
+from queueing_ucrl.accounts.wait_histogram import BINS
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import not_negative, positive, whole
@@ -35,175 +23,282 @@ from queueing_ucrl.model.checks import not_negative, positive, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-# numerator and denominator, by the names of sums
-RATIOS = {
-    "arrivals": ("arrivals", "time"),
-    "throughput": ("started", "time"),
-    "admitted": ("admitted", "arrivals"),
-    "rejected": ("rejected", "arrivals"),
-    "blocked": ("blocked", "arrivals"),
-    "abandoned": ("abandoned", "admitted"),
-    "wait": ("wait", "started"),
-    "service_level": ("within", "ended"),
-    "utilisation": ("busy", "server_time"),
-    "revenue": ("reward", "time"),
-    "cost": ("cost", "time"),
-    "earned": ("earned", "time"),
-}
-QUANTILES = {"wait_50": 0.5, "wait_80": 0.8, "wait_95": 0.95, "wait_99": 0.99}
-MEASURES = (*list(RATIOS)[:7], *QUANTILES, *list(RATIOS)[7:])
-EVERYBODY = "all"  # the row over all classes
 SERIES = 1000  # stretches of a run in which MSER-5 looks for the end of its warm-up
-COUNTED = {"admit": "admitted", "reject": "rejected", "block": "blocked", "start": "started", "abandon": "abandoned"}
+BY = ("class", "server", "episode", "hour", "replication")
+OF_SERVERS = ("throughput", "wait", *QUANTILES, "utilisation")  # the measures by server: rows that name one
+MOST_STRETCHES = 100_000
 
 
 @dataclass(frozen=True)
-class Observed:
-    """What happened in k stretches of time: sums by class (k rows, m columns), and the waits."""
+class Stretches:
+    """The stretches of time of which measures are wanted: those between `edges`, in bundles of one row each."""
 
-    class_names: tuple[str, ...]
-    time: FloatArray  # the stretches' lengths
-    sums: dict[str, FloatArray]  # admitted, rejected, blocked, started, abandoned, wait, reward, cost
-    busy: FloatArray  # server time spent serving
-    server_time: FloatArray  # of all servers on duty; nan: not known
-    histogram: IntArray  # of the waits by stretch and class: k, m, bins
+    edges: FloatArray
+    bundles: list[tuple[dict[str, Any], IntArray]]  # (what is said of it, its stretches, taken to be alike)
+    by_episode: tuple[int, ...] = ()  # then a row's episode says its stretch: these in order
+    batches: bool = False  # each run is cut into as many, whatever its length
 
-    def _sum(self, name: str, who: int | None, target: float) -> FloatArray:
-        if name == "time":
-            return self.time
-        if name in ("busy", "server_time"):
-            return getattr(self, name) if who is None else np.full(self.time.size, math.nan)
-        if name == "within":
-            started = self.sums["started"]
-            table = np.array(
-                [
-                    [count_within(self.histogram[k, i], int(started[k, i]), target) for i in range(started.shape[1])]
-                    for k in range(self.time.size)
-                ]
-            ).reshape(started.shape)
+    def edges_until(self, horizon: float) -> FloatArray:
+        """The edges for a run that ends there: it has nothing to say of later stretches."""
+        start, end = float(self.edges[0]), math.nextafter(horizon, math.inf)
+        if self.batches and horizon > start:
+            count = self.edges.size - 1
+            edges = start + (horizon - start) * np.arange(count + 1) / count
+            edges[-1] = end
+            return edges
+        return np.minimum(self.edges, max(start, end))
+
+
+@dataclass
+class Measuring:
+    """Sums of all runs of some logs."""
+
+    runs: dict[tuple[int, int], LogSums]
+    servers: float
+    target: float
+    by_server: bool = False
+
+    def take(self, key: tuple[int, int], rows: Rows, class_names: Sequence[str], stretches: Stretches) -> None:
+        """The next rows of a run."""
+        stretch = None
+        if stretches.by_episode:
+            stretch = np.searchsorted(np.array(stretches.by_episode), rows.episode)
+        if self.by_server:
+            names = [str(k) for k in range(max(len(self.runs[key].names), int(rows.server.max(initial=-1)) + 1))]
+            self.runs[key].take(rows, rows.server, names, stretch)
         else:
-            parts = {"arrivals": ("admitted", "rejected", "blocked"), "ended": ("started", "abandoned")}
-            if name == "earned":
-                table = self.sums["reward"] - self.sums["cost"]
+            self.runs[key].take(rows, rows.job_class, class_names, stretch)
+
+    @classmethod
+    def of(cls, cut: Cut) -> Measuring:
+        """Empty sums for a cut."""
+        sums = {key: LogSums(cut.stretches.edges_until(end)) for key, end in zip(cut.keys, cut.ends, strict=True)}
+        return cls(sums, cut.servers, cut.target, by_server=cut.by == "server")
+
+    def table(self, cut: Cut) -> pd.DataFrame:
+        """The measures, once all rows were taken."""
+        import pandas as pd
+
+        found = pd.DataFrame(list(self._told(cut)))
+        found.attrs = {"horizon": cut.horizon, "horizon_from": cut.horizon_from, "runs": len(cut.runs)}
+        return found
+
+    def _told(self, cut: Cut) -> Iterator[dict[str, Any]]:
+        column = {"class": "job_class", "hour": "job_class", "server": "server"}.get(cut.by or "")
+        for about, chosen in cut.stretches.bundles:
+            if cut.by == "replication":
+                for key in self.runs:
+                    said = {**about, "replication": max(key[1], 0)}
+                    yield from ({**said, **row} for row in self.rows(chosen, None, [key]))
             else:
-                table = np.zeros_like(self.sums["started"])
-                for part in parts.get(name, (name,)):
-                    table = table + self.sums[part]
-        return np.array([math.fsum(row) for row in table.tolist()]) if who is None else table[:, who]
+                yield from ({**about, **row} for row in self.rows(chosen, column))
 
-    def estimate(self, measure: str, who: int | None = None, target: float = 0.0) -> Estimate:
-        """A measure of a class (None: of all) over all stretches, which are taken to be alike and independent."""
-        if measure in QUANTILES:
-            return self._quantile(QUANTILES[measure], who)
-        above, below = (self._sum(name, who, target) for name in RATIOS[measure])
-        if not (np.isfinite(above).all() and np.isfinite(below).all()):
-            return Estimate(math.nan, math.nan, self.time.size)
-        return ratio_estimate(above, below)
+    def names(self) -> list[str]:
+        """Of all groups."""
+        return list(dict.fromkeys(name for sums in self.runs.values() for name in sums.names))
 
-    def _quantile(self, level: float, who: int | None) -> Estimate:
-        """Of all waits; its interval from the quantiles of the stretches."""
-        chosen = slice(None) if who is None else slice(who, who + 1)
-        started = self.sums["started"][:, chosen].sum(axis=1).astype(np.int64)
-        waits = self.histogram[:, chosen].sum(axis=1)
-        whole_run = quantile(waits.sum(axis=0), int(started.sum()), level)
-        each = [quantile(waits[k], int(started[k]), level) for k in range(self.time.size)]
-        known = [value for value in each if not math.isnan(value)]
-        half = estimate(known).half_width if len(known) == len(each) else math.nan
-        return Estimate(whole_run, half, len(each))
+    def observed(self, name: str | None, chosen: IntArray, keys: Iterable[Any] | None = None) -> Observed:
+        """What is known of a group (None: all) in the chosen stretches of these runs."""
+        parts = list(self.runs.values()) if keys is None else [self.runs[key] for key in keys]
+        servers = 1.0 if self.by_server and name is not None else self.servers
 
-    def _whose(self, measure: str) -> tuple[int | None, ...]:
-        """Over all (None), then by class; servers are busy over all only."""
-        return (None,) if measure == "utilisation" else (None, *range(len(self.class_names)))
+        def joined(of: Any) -> FloatArray:
+            return np.concatenate([of(sums)[chosen] for sums in parts])
 
-    def rows(self, target: float) -> list[dict[str, Any]]:
-        """A row for each measure and class, those that do not apply left out."""
-        found = []
-        for measure in MEASURES:
-            for who in self._whose(measure):
-                known = self.estimate(measure, who, target)
-                name = EVERYBODY if who is None else self.class_names[who]
-                found.append(
-                    {"measure": measure, "job_class": name, "mean": known.mean, "low": known.low, "high": known.high}
-                )
-        return found
+        sums = {what: joined(lambda s, what=what: s.total(what, name)) for what in (*parts[0].sums, "reward")}
+        sums |= {level: joined(lambda s, level=level: s.integral(level, name)) for level in LEVELS}
+        time = joined(lambda s: s.lengths)
+        histogram = np.concatenate([sums.histogram(chosen, name) for sums in parts])
+        return Observed(
+            (name or EVERYBODY,),
+            time,
+            {what: values[:, None] for what, values in sums.items()},
+            sums["busy"],
+            np.full(time.size, math.nan) if math.isnan(servers) else servers * time,
+            histogram.reshape(time.size, 1, BINS),
+        )
 
-    def values(self, target: float) -> dict[str, list[float | None]]:
-        """The means as plain data, by measure: over all, then by class; None where there is nothing to measure."""
-        found: dict[str, list[float | None]] = {}
-        for measure in MEASURES:
-            means = [self.estimate(measure, who, target).mean for who in self._whose(measure)]
-            found[measure] = [None if math.isnan(mean) else mean for mean in means]
-        return found
+    def rows(self, chosen: IntArray, column: str | None, keys: Iterable[Any] | None = None) -> Iterator[dict[str, Any]]:
+        """A row for each measure (and group, in this column), those that do not apply left out."""
+        keys = None if keys is None else list(keys)
+        groups: list[str | None] = [None, *(self.names() if column else [])]
+        known = {name: self.observed(name, chosen, keys) for name in groups}
+        for measure in OF_SERVERS if self.by_server else LOG_MEASURES:
+            for name in groups:
+                if measure == "utilisation" and name is not None and not self.by_server:
+                    continue
+                found = known[name].estimate(measure, None, self.target)
+                about = {column: EVERYBODY if name is None else name} if column else {}
+                yield {"measure": measure, **about, "mean": found.mean, "low": found.low, "high": found.high}
 
 
-def _cut(time: FloatArray, edges: FloatArray) -> IntArray:
-    """The stretch that each time falls into, [a, b); -1: none."""
-    places = np.searchsorted(edges, time, side="right") - 1
-    return np.where((time >= edges[0]) & (time < edges[-1]), places, -1)
+def _known_servers(logs: Sequence[EventLog]) -> float:
+    """As many as the logs' metadata say; nan where they say nothing, differ, or servers come and go."""
+    told = [log.metadata.get("queue", {}).get("servers") for log in logs]
+    numbers = {float(count) for count in told if isinstance(count, (int, float))}
+    return numbers.pop() if len(numbers) == 1 and all(isinstance(count, (int, float)) for count in told) else math.nan
 
 
-def observed(
-    events: pd.DataFrame, class_names: Sequence[str], edges: FloatArray, servers: float | None = None, every: int = 1
-) -> Observed:
-    """What an event log says of the stretches between `edges`, which are times in order; of every so-many-th one."""
-    m, lengths = len(class_names), np.diff(edges)[::every]
-    k = lengths.size
-    kind = events["event"].astype(str).to_numpy()
-    who = events["job_class"].cat.set_categories(list(class_names)).cat.codes.to_numpy().astype(np.int64)
-    time = events["time"].to_numpy()
-    at = _cut(time, edges)
-    inside = (at >= 0) & (at % every == 0) & (who >= 0)
-    place = np.where(inside, at // every * m + who, -1)
-
-    def added(chosen: Any, column: str | None = None) -> FloatArray:
-        """Numbers (or values of a column) in each stretch and class, one by one in order."""
-        values = None if column is None else events[column].to_numpy(dtype=float, na_value=0.0)[chosen]
-        return np.bincount(place[chosen], weights=values, minlength=k * m).reshape(k, m).astype(float)
-
-    sums = {name: added(inside & (kind == event)) for event, name in COUNTED.items()}
-    started = inside & (kind == "start")
-    sums |= {"wait": added(started, "wait"), "cost": added(inside, "cost")}
-    waited = started & (events["wait"].to_numpy(dtype=float, na_value=0.0) > 0.0)
-    bins = bins_of(events["wait"].to_numpy(dtype=float, na_value=0.0)[waited])
-    histogram = np.bincount(place[waited] * BINS + bins, minlength=k * m * BINS).reshape(k, m, BINS)
-    return Observed(
-        tuple(class_names),
-        lengths,
-        {**sums, "reward": _rewards(events, place, k * m).reshape(k, m)},
-        _busy(kind, who, time, edges)[::every],
-        np.full(k, math.nan) if servers is None else servers * lengths,
-        histogram,
-    )
+def _windows(start: float, horizon: float, window: float) -> Stretches:
+    count = math.ceil((horizon - start) / window * (1 - 1e-12))
+    if count > MOST_STRETCHES:
+        raise ValueError(f"window {window:g} cuts the log into {count:,} windows; at most {MOST_STRETCHES:,} are made")
+    edges = np.minimum(start + window * np.arange(count + 1), horizon)
+    ends = edges.copy()
+    edges[-1] = math.nextafter(horizon, math.inf)
+    about = [{"from": float(ends[k]), "to": float(ends[k + 1])} for k in range(count)]
+    return Stretches(edges, [(said, np.array([k])) for k, said in enumerate(about)])
 
 
-def _rewards(events: pd.DataFrame, place: IntArray, places: int) -> FloatArray:
-    """What was collected; where all rewards of a class are alike, as a run counts it: their number times the reward."""
-    reward = events["reward"].to_numpy(dtype=float, na_value=math.nan)
-    found = np.zeros(places)
-    paid = (place >= 0) & ~np.isnan(reward)
-    codes = events["job_class"].cat.codes.to_numpy()
-    for code in np.unique(codes[paid]):
-        chosen = paid & (codes == code)
-        first = reward[chosen][0]
-        if (reward[chosen] == first).all():
-            found += np.bincount(place[chosen], minlength=places) * first
+def _parts_of_periods(start: float, horizon: float, period: float, parts: int) -> Stretches:
+    """Whole periods, the same part of each in one bundle."""
+    first, last = math.ceil(start / period), math.floor(horizon / period * (1 + 1e-12))
+    if last <= first:
+        raise ValueError(f"between {start:g} and {horizon:g} there is no whole period of {period:g}")
+    if (last - first) * parts > MOST_STRETCHES:
+        raise ValueError(
+            f"{last - first} periods of {parts} parts are more than the {MOST_STRETCHES:,} stretches that are made"
+        )
+    places = np.arange((last - first) * parts + 1)
+    edges = period * (first + places // parts + (places % parts) / parts)
+    begins = period * np.arange(parts + 1) / parts
+    bundles = [
+        ({"from": float(begins[part]), "to": float(begins[part + 1])}, np.arange(part, places.size - 1, parts))
+        for part in range(parts)
+    ]
+    return Stretches(edges, bundles)
+
+
+def _episodes(runs: Sequence[LogRun], horizon: float) -> Stretches:
+    if len(runs) != 1:
+        raise ValueError("by episode: the log must be of one run; each has its own episodes")
+    starts = {number: time for number, time in runs[0].episode_starts.items() if number >= 0}
+    if not starts:
+        raise ValueError("by episode: the log has no column 'episode', or nothing in it")
+    if len(starts) > MOST_STRETCHES:
+        raise ValueError(f"by episode: {len(starts):,} episodes are more than the {MOST_STRETCHES:,} that are made")
+    numbers = sorted(starts)
+    edges = np.array([starts[number] for number in numbers] + [math.nextafter(horizon, math.inf)])
+    edges[0] = min(edges[0], 0.0)
+    about = [{"episode": number} for number in numbers]
+    return Stretches(edges, [(said, np.array([k])) for k, said in enumerate(about)], tuple(numbers))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a log is cut for its measures, after all options were checked."""
+
+    runs: Sequence[LogRun]
+    keys: list[tuple[int, int]]  # of the runs: (place of the log, replication)
+    ends: list[float]  # when each of them ends
+    by: str | None
+    stretches: Stretches
+    horizon: float
+    horizon_from: str
+    servers: float
+    target: float
+
+    @classmethod
+    def of(
+        cls,
+        logs: Sequence[EventLog],
+        runs: Sequence[LogRun],
+        horizon: float | None = None,
+        *,
+        by: str | None = "class",
+        window: float | str | None = None,
+        target_wait: float = 0.0,
+        start: float = 0.0,
+        servers: float | None = None,
+        period: float | None = None,
+        parts: int = 24,
+        time_unit: str = "",
+    ) -> Cut:
+        """From the options of `metrics`."""
+        target, start, by = not_negative(target_wait, "target_wait"), not_negative(start, "start"), checked_by(by)
+        if by == "hour":
+            if time_unit not in SECONDS:
+                raise ValueError(f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)}")
+            period, parts = 86400.0 / SECONDS[time_unit], 24
+        if (window is not None) + (period is not None) + (by == "episode") > 1:
+            raise ValueError("window, period, by hour and by episode each cut the time: only one of them may be given")
+        given = horizon is not None
+        horizon, told = _horizon(horizon, runs, start)
+        if by == "episode":
+            stretches = _episodes(runs, horizon)
+        elif period is not None:
+            stretches = _parts_of_periods(start, horizon, positive(period, "period"), whole(parts, "parts"))
+        elif window is not None:
+            stretches = _windows(start, horizon, length_of(window, time_unit))
         else:
-            found += np.bincount(place[chosen], weights=reward[chosen], minlength=places)
-    return found
+            batches = BATCHES if len(runs) == 1 or by == "replication" else 1
+            stretches = Stretches(np.linspace(start, horizon, batches + 1), [({}, np.arange(batches))], batches=True)
+        keys = [(next(k for k, log in enumerate(logs) if log is run.log), run.replication) for run in runs]
+        count = _known_servers(logs) if servers is None else positive(servers, "servers")
+        ends = [horizon if given else run.horizon for run in runs] or [horizon]
+        return cls(runs, keys or [(0, -1)], ends, by, stretches, horizon, told, count, target)
 
 
-def _busy(kind: Any, who: Any, time: FloatArray, edges: FloatArray) -> FloatArray:
-    """Server time spent serving in each stretch: from start (or resume) to departure (or breakdown)."""
-    known = who >= 0
-    begins = np.sort(time[known & np.isin(kind, ["start", "resume"])])
-    ends = np.sort(time[known & np.isin(kind, ["depart", "breakdown", "hand-over"])])
+def checked_by(by: str | None) -> str | None:
+    """Whether measures can be told by it."""
+    if by is not None and by not in BY:
+        raise ValueError(f"by must be one of {', '.join(BY)} or None, got {shown(by)}")
+    return by
 
-    def served(times: FloatArray) -> FloatArray:
-        """sum over times before each edge of (edge - time)."""
-        before = np.searchsorted(times, edges, side="left")
-        return before * edges - np.concatenate([[0.0], np.cumsum(times)])[before]
 
-    return np.diff(served(begins) - served(ends))
+def _horizon(horizon: float | None, runs: Sequence[LogRun], start: float) -> tuple[float, str]:
+    """When the log ends, and where that is known from."""
+    told = "it was given"
+    if horizon is None:
+        if not runs:
+            raise ValueError("the log has no rows, so its horizon must be given")
+        latest = max(runs, key=lambda run: run.horizon)
+        horizon, told = latest.horizon, latest.horizon_from
+        if not horizon > start:
+            raise ValueError(f"the log ends at {horizon:g} ({told}), so it covers no time after {start:g}")
+    horizon = positive(horizon, "horizon")
+    if not start < horizon:
+        raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")
+    return horizon, told
+
+
+def metrics(
+    events: pd.DataFrame | str | Path,
+    horizon: float | None = None,
+    *,
+    by: str | None = "class",
+    window: float | str | None = None,
+    target_wait: float = 0.0,
+    start: float = 0.0,
+    servers: float | None = None,
+    period: float | None = None,
+    parts: int = 24,
+    time_unit: str = "",
+) -> pd.DataFrame:
+    """Measures of an event log between `start` and `horizon`, a row each: measure, mean and its 95 % interval.
+
+    events: a frame, a Parquet or CSV log, or a folder of logs; files are read row group by row group in flat memory.
+    horizon: when it ends; by default what its metadata say, or else its last event (`table.attrs` says which), for each
+    run by itself.
+    by: "class" (column job_class, all first), "server" (those measures that rows with a server tell), "episode", "hour"
+    (of the day, by class), "replication", or None (over all). window: a row for each window of this length, a number in
+    the log's unit of time or a text such as "1h", in columns from and to; the last one ends at the horizon.
+    period, parts: by parts of a period instead, from the periods that are whole.
+    target_wait: for service_level. servers: for utilisation; by default what the metadata say. time_unit: what the
+    log's time is counted in (seconds, minutes, hours, days), for by="hour" and windows in other units.
+
+    The interval is from replications where there are several; else by batch means (20 stretches), for an hour of the
+    day from the same hour of different days, and for a window of a single run there is none.
+    """
+    logs = open_logs(events)
+    runs = [run for log in logs for run in survey(log, episodes=checked_by(by) == "episode")]
+    options: dict[str, Any] = {"by": by, "window": window, "target_wait": target_wait, "start": start}
+    options |= {"servers": servers, "period": period, "parts": parts, "time_unit": time_unit}
+    cut = Cut.of(logs, runs, horizon, **options)
+    measuring = Measuring.of(cut)
+    for key, rows in read_runs(logs, READ):
+        measuring.take(key, rows, logs[key[0]].class_names, cut.stretches)
+    return measuring.table(cut)
 
 
 def warm_up(events: pd.DataFrame, horizon: float) -> tuple[float, bool]:
@@ -218,59 +313,3 @@ def warm_up(events: pd.DataFrame, horizon: float) -> tuple[float, bool]:
         total += sign * (before * edges - np.concatenate([[0.0], np.cumsum(times)])[before])
     found = mser5(np.diff(total) / np.diff(edges))
     return float(edges[found.count]), found.settled
-
-
-def metrics(
-    events: pd.DataFrame,
-    horizon: float,
-    *,
-    target_wait: float = 0.0,
-    start: float = 0.0,
-    servers: float | None = None,
-    period: float | None = None,
-    parts: int = 24,
-) -> pd.DataFrame:
-    """Measures of an event log between `start` and `horizon`: measure, job_class, mean and its 95 % interval.
-
-    The interval is by batch means (20 stretches). target_wait: for service_level. servers: for utilisation. period: by
-    the hour of the day instead: a row also for each of `parts` equal parts of the period, its interval from the same
-    part of different periods (those that are whole).
-    """
-    import pandas as pd
-
-    target, horizon = not_negative(target_wait, "target_wait"), positive(horizon, "horizon")
-    if not 0.0 <= start < horizon:
-        raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")
-    names = [str(name) for name in events["job_class"].cat.categories]
-    if period is None:
-        edges = start + (horizon - start) * np.arange(BATCHES + 1) / BATCHES
-        edges[-1] = math.nextafter(horizon, math.inf)
-        return pd.DataFrame(observed(events, names, edges, servers).rows(target))
-    period, parts = positive(period, "period"), whole(parts, "parts")
-    first, last = math.ceil(start / period), math.floor(horizon / period * (1 + 1e-12))
-    if last <= first:
-        raise ValueError(f"between {start:g} and {horizon:g} there is no whole period of {period:g}")
-    tables = []
-    for part in range(parts):
-        begins = period * (np.arange(first, last) + part / parts)
-        edges = np.column_stack([begins, begins + period / parts]).ravel()
-        table = pd.DataFrame(observed(events, names, edges, servers, every=2).rows(target))
-        table.insert(0, "to", period * (part + 1) / parts)
-        table.insert(0, "from", period * part / parts)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
-
-
-def batch_estimate(times: FloatArray, totals: FloatArray) -> Estimate:
-    """What a total that is noted at evenly spaced times grows by per unit of time; by batch means.
-
-    nan as half-width where the times are too few, or not evenly spaced: then there are no stretches of equal length.
-    """
-    mean = float(totals[-1] / times[-1])
-    step = times[-1] / times.size
-    even = bool(np.all(np.abs(times - step * np.arange(1, times.size + 1)) <= 1e-6 * step))
-    if times.size < 2 * BATCHES or not even:
-        return Estimate(mean, math.nan, 1)
-    increments = np.diff(np.concatenate([[0.0], totals]))
-    sums = batch_sums(increments)
-    return Estimate(mean, estimate(sums / (step * (times.size // BATCHES))).half_width, BATCHES)

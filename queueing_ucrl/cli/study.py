@@ -15,6 +15,7 @@ from queueing_ucrl.cli.options import ScenarioName, StudyOptions, with_study_opt
 from queueing_ucrl.messages import shortened
 
 if TYPE_CHECKING:
+    from queueing_ucrl.data.trace_file import LoggedJobs
     from queueing_ucrl.experiments.folder import StudyFolder
     from queueing_ucrl.experiments.study import Study
     from queueing_ucrl.scenario import Scenario
@@ -25,6 +26,10 @@ The folder holds manifest.json, summary.json, rewards.parquet, regret.parquet
 controllers to the first, on the same jobs), episodes.parquet, regret.png, and
 each trial's result. The same command run again goes on where it stopped; a
 folder of another study is never touched.
+
+A scenario with a table [data] was fitted from a log. Its controllers are then
+also tried on the log itself, beside the table that is recommended and today's
+decisions; the results are in data.json (docs/replay.md).
 
 Keys of --json; what varies is a table of mean, low and high, the mean over
 replications and its 95 % interval (null where there is nothing to average):
@@ -60,6 +65,21 @@ replications and its 95 % interval (null where there is nothing to average):
     unfinished          jobs at the end, waiting (their costs are in no
                         account) and in_service
     cautions            why a guarantee does not hold; empty if all is well
+  data                  only with a table [data]:
+    log                 begin, end and day of the log
+    recommended         words; kind (the optimum, the best table that never
+                        changes, the best table found); gain; exact;
+                        control_levels and table (a text of 0 and 1 a class,
+                        by jobs in the system); anticipating_gain, of a table
+                        for each stretch of time; tables_tried
+    replay              jobs, works_drawn, undecided, blocked_in_log; blocks
+                        and draws of the bootstrap; controllers (each with
+                        reward and earned per unit of time, more_than_first,
+                        counts by class); today, the same for the decisions of
+                        the log; recommended_less_today
+    gain                of the recommended table, with low and high; fit_low
+                        and fit_high by the fit alone; simulation_half_width;
+                        draws, failed; loss, loss_high, best (its share)
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
 130 stopped by Ctrl-C.
@@ -122,6 +142,7 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> N
     scenario = with_run(load_scenario(name), **options.settings)
     if controllers is not None:
         scenario = choose_controllers(scenario, controllers)
+    log = _own_log(scenario)
     out = options.out or Path("runs") / f"{scenario.path.stem}-{identity_key(identity(scenario))[:8]}"
     with (
         warnings_told(),
@@ -136,25 +157,68 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> N
         hooks: dict[str, Any] = {"on_result": progress.on_result, "on_progress": progress.on_progress}
         study, folder = run_scenario(scenario, out, **where, **hooks)
         write_figures(study, scenario, folder)
-    _print_results(study, folder, scenario, options)
+        progress.close()
+        on_log = None if log is None else _on_the_log(scenario, log, folder, options)
+    _print_results(study, folder, scenario, options, on_log)
 
 
-def _print_results(study: Study, folder: StudyFolder, scenario: Scenario, options: StudyOptions) -> None:
+def _own_log(scenario: Scenario) -> LoggedJobs | None:
+    """The log that a scenario was fitted from; what is wrong with it is told before anything is run."""
+    if scenario.data is None:
+        return None
+    from queueing_ucrl.data.replay import check_replay
+    from queueing_ucrl.data.trace_file import read_trace
+    from queueing_ucrl.errors import ScenarioError
+
+    jobs = read_trace(scenario)
+    if scenario.points:
+        return None
+    try:
+        check_replay(scenario.system, jobs, scenario.settings.seed)
+    except ValueError as error:
+        raise ScenarioError(
+            f"{scenario.path}: the log cannot be played in this world: {error}; take [data] out to run without it"
+        ) from None
+    return jobs
+
+
+def _on_the_log(scenario: Scenario, jobs: LoggedJobs, folder: StudyFolder, options: StudyOptions) -> dict[str, Any]:
+    """What controllers, the recommended table and today's decisions earn on a scenario's own log."""
+    from queueing_ucrl.data.log_study import LogStudy
+    from queueing_ucrl.data.replay import playable, replay_system
+    from queueing_ucrl.report.progress import LineProgress
+    from queueing_ucrl.simulation.first_use import compile_first
+
+    with LineProgress() as progress:
+        played = replay_system(scenario.system, playable(jobs, scenario.system, scenario.settings.seed))
+        compile_first((c.controller for c in scenario.controllers), progress.say, scenario.settings.engine, played)
+        return LogStudy(scenario, jobs, folder, options.jobs, progress.on_words).run()
+
+
+def _print_results(
+    study: Study, folder: StudyFolder, scenario: Scenario, options: StudyOptions, on_log: dict[str, Any] | None
+) -> None:
     """What came out, and where it is."""
     from queueing_ucrl.files import plain_data
+    from queueing_ucrl.report.data_tables import SWEPT, print_log_study
     from queueing_ucrl.report.layout import open_console
     from queueing_ucrl.report.measures import print_measures
     from queueing_ucrl.report.study_tables import print_study
 
     if options.as_json:
         about = {"title": scenario.title, "units": scenario.units.plain_data(), "folder": str(folder.path)}
-        data = plain_data({**about, "results": study.summary()})
+        own = {} if on_log is None else {"data": on_log}
+        data = plain_data({**about, "results": study.summary(), **own})
         typer.echo(json.dumps(data, indent=2, allow_nan=False))
     else:
         console = open_console()
         print_study(console, scenario.title, study, scenario.units)
         if options.measures:
             print_measures(console, study, scenario.units)
+        if on_log is not None:
+            print_log_study(console, on_log, scenario.units)
+        elif scenario.data is not None:
+            typer.echo(f"\n{SWEPT}")
         pictures = "regret-0000.png and so on, one a point of the sweep" if scenario.points else "regret.png"
         typer.echo(f"\nthe picture: {folder.path / pictures}")
         if options.log:

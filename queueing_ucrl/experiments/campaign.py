@@ -114,6 +114,7 @@ def identity(scenario: Scenario) -> dict[str, Any]:
                 }
                 for point in (scenario.points or (scenario,))
             ],
+            **({} if scenario.data is None else {"data": scenario.data.plain_data(scenario.path.parent)}),
         }
     )
     return found

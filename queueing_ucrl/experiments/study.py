@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.accounts.metrics import EVERYBODY, MEASURES
+from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES
 from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS, no_expected_reward
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.cell import Cell
@@ -239,7 +239,7 @@ class Study:
                     yield fitted(pa.table(columns), schema)
 
     def measures(self) -> pd.DataFrame:
-        """Waits, shares, utilisation and money (`accounts.metrics`), tidy: (swept values,) controller, measure,
+        """Waits, shares, utilisation and money (`accounts.measures`), tidy: (swept values,) controller, measure,
         job_class, mean over the replications and its 95 % interval.
         """
         import pandas as pd

@@ -109,7 +109,7 @@ class TrialResult:
         return self.point, self.name, self.replication
 
     def measure(self, name: str) -> float | None:
-        """A measure over all classes (`accounts.metrics`); None where there was nothing to measure."""
+        """A measure over all classes (`accounts.measures`); None where there was nothing to measure."""
         value: float | None = self.summary["measures"][name][0]
         return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from queueing_ucrl.accounts.metrics import EVERYBODY, MEASURES, QUANTILES
+from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES, QUANTILES
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, with_interval
@@ -13,7 +13,7 @@ from queueing_ucrl.units import Units
 SHARES = ("admitted", "rejected", "blocked", "abandoned", "service_level", "utilisation")
 
 
-def _words(measure: str, target: float, units: Units) -> str:
+def measure_words(measure: str, target: float, units: Units) -> str:
     """What a row is called."""
     per = f"per {units.per_time}"
     words = {
@@ -29,6 +29,8 @@ def _words(measure: str, target: float, units: Units) -> str:
         "revenue": units.paid(f"revenue {per}"),
         "cost": units.paid(f"cost {per}"),
         "earned": units.paid(f"earned {per}"),
+        "in_system": "mean number in the system",
+        "in_queue": "mean number waiting",
     }
     if measure in QUANTILES:
         return units.timed(f"{round(100 * QUANTILES[measure])}% wait")
@@ -52,9 +54,8 @@ def print_measures(console: Console, study: Study, units: Units) -> None:
                 shown.append(with_interval(factor * spread["mean"], half))
             impatient = any(cell.system.patience_of(i) is not None for i in range(len(cell.system.classes)))
             if any(entry != NOTHING for entry in shown) and (impatient or measure != "abandoned"):
-                table.add(
-                    _words(measure, cell.settings.target_wait, units), *shown, *[NOTHING] * (len(names) - len(shown))
-                )
+                words = measure_words(measure, cell.settings.target_wait, units)
+                table.add(words, *shown, *[NOTHING] * (len(names) - len(shown)))
         print_line(console)
         if cell.values:
             print_words(console, ", ".join(f"{key} = {value}" for key, value in cell.values.items()), style="bold")

@@ -156,6 +156,39 @@ class SearchProgress:
             self.say(f"{words}, after {_clock(seconds)}")
 
 
+class LineProgress:
+    """How far some work is, in words: on a terminal a line that changes, elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self.began = perf_counter()
+        self.console = Console(stderr=True, highlight=False)
+        columns = (TextColumn("{task.description}"), TextColumn("after"), TimeElapsedColumn())
+        self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("", total=None)
+        self.told_at = FIRST_LINE - BETWEEN_LINES
+
+    def __enter__(self) -> LineProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def say(self, words: str) -> None:
+        """A line of its own."""
+        print_line(self.console, words, style="dim")
+
+    def on_words(self, words: str) -> None:
+        """The work has got so far."""
+        self.bar.update(self.task, description=words)
+        seconds = perf_counter() - self.began
+        if not self.console.is_terminal and seconds >= self.told_at + BETWEEN_LINES:
+            self.told_at = seconds
+            self.say(f"{words}, after {_clock(seconds)}")
+
+
 def in_words(policy: Policy) -> str:
     """A table in a few words."""
     kind = "levels" if policy.is_trunk_reservation else "first rejected in"

@@ -22,8 +22,8 @@ SHOWN_COLUMNS = 8
 UNITS = {"seconds": 1.0, "minutes": 60.0, "hours": 3600.0, "days": 86400.0}
 
 
-def read_columns(folder: Path, file: str, names: tuple[str, ...]) -> pd.DataFrame:
-    """These columns of a CSV or Parquet file; a ValueError says what is wrong with it."""
+def checked_file(folder: Path, file: str) -> Path:
+    """A file that can be opened and is of a size to be read; a ValueError says why not."""
     path = folder / file
     words = f"the file {shown_path(path)}"
     try:
@@ -36,9 +36,16 @@ def read_columns(folder: Path, file: str, names: tuple[str, ...]) -> pd.DataFram
         raise ValueError(str(error) if str(error).startswith("the file") else f"{words}: {error}") from None
     if about.st_size > LARGEST_FILE:
         raise ValueError(f"{words} is larger than {LARGEST_FILE // 10**9} GB")
+    return path
+
+
+def read_columns(folder: Path, file: str, names: tuple[str, ...]) -> pd.DataFrame:
+    """These columns of a CSV or Parquet file; a ValueError says what is wrong with it."""
+    path = checked_file(folder, file)
+    about = path.stat()
     frame, problem = _frame(path, names, about.st_mtime_ns, about.st_size)
     if problem:
-        raise ValueError(f"{words} {problem}")
+        raise ValueError(f"the file {shown_path(path)} {problem}")
     return frame
 
 

@@ -13,9 +13,10 @@ from queueing_ucrl.learning.registry import check_options, make_controller
 from queueing_ucrl.messages import printable
 from queueing_ucrl.model.system import LARGEST_TABLE, Queue, System
 from queueing_ucrl.scenario.build import system_of
+from queueing_ucrl.scenario.marks import with_marks
 from queueing_ucrl.scenario.mistakes import Mistake, Place, path_of_keys, refusal, same_names, told, unreadable
 from queueing_ucrl.scenario.names import find_scenario
-from queueing_ucrl.scenario.schema import DEFAULTS, File, context_of
+from queueing_ucrl.scenario.schema import DEFAULTS, DataTable, File, context_of
 from queueing_ucrl.scenario.sweep import in_words, sweep_points, unlike_values
 from queueing_ucrl.scenario.toml import read_toml
 from queueing_ucrl.simulation.settings import RunSettings
@@ -47,6 +48,7 @@ class Scenario:
     values: dict[str, Any] = field(default_factory=dict)  # of a sweep's point
     points: tuple[Scenario, ...] = ()  # of the sweep; without one, none
     units: Units = field(default_factory=Units)  # words for tables and axes
+    data: DataTable | None = None  # the log that it was fitted from
 
     @property
     def queue(self) -> Queue:
@@ -67,6 +69,7 @@ def load_scenario(path: str | Path) -> Scenario:
     tables, text = read_toml(path)
     scenario, mistakes = _scenario(path, tables)
     mistakes += unlike_values(tables.get("sweep"))
+    mistakes = with_marks(tables, mistakes)
     points: list[Scenario] = []
     entries = 0  # of the points' tables
     if scenario is not None and not mistakes:
@@ -100,7 +103,8 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
                 controllers = (ControllerChoice(RECOMMENDED, {}, make_controller(RECOMMENDED)),)
             title = file.title or printable(path.stem)
             settings, units = RunSettings(**file.run.model_dump()), Units(file.units.time, file.units.money)
-            return Scenario(title, system_of(file, path.parent), path, controllers, settings, units=units), []
+            system = system_of(file, path.parent)
+            return Scenario(title, system, path, controllers, settings, units=units, data=file.data), []
     except ValidationError as error:
         mistakes = [*unreadable(error), *mistakes]
     except (ValueError, OverflowError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -17,16 +18,19 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from queueing_ucrl.accounts.metrics import MEASURES
-from queueing_ucrl.messages import is_one_line
+from queueing_ucrl.accounts.measures import MEASURES
+from queueing_ucrl.files import digest_of
+from queueing_ucrl.messages import is_one_line, shown_path
 from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.model.servers import INTERRUPTED, LEAVING, Shifts
 from queueing_ucrl.model.system import DISCIPLINES, LARGEST_TABLE, REWARD_AT
+from queueing_ucrl.scenario.columns import checked_file
 from queueing_ucrl.scenario.parts import (
     ArrivalsTable,
     CostTable,
     DayFactorTable,
+    FileName,
     GeometricTable,
     LawTable,
     PatternTable,
@@ -175,6 +179,32 @@ class SetupTable(Section):
     after: NotNegative = 0.0
 
 
+class DataTable(Section):
+    """The log that this world was fitted from: a trace beside the scenario file, looked on from `begin` to `end`.
+
+    The file is opened, and checked, when it is used (`data.trace_file`): a scenario can do without it otherwise.
+    """
+
+    trace: FileName
+    begin: NotNegative  # in the scenario's unit of time
+    end: Positive
+    day: Positive | None = None  # the period of the clock, for a bootstrap of days
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> DataTable:
+        if not self.begin < self.end:
+            raise ValueError(f"begin must be before end, got {self.begin:g} and {self.end:g}")
+        return self
+
+    def plain_data(self, folder: Path) -> dict[str, Any]:
+        """For manifests: the file's digest in place of its name; a ValueError says why it cannot be read."""
+        path = checked_file(folder, self.trace)
+        try:
+            return {"trace": digest_of(path), "begin": self.begin, "end": self.end, "day": self.day}
+        except OSError as error:
+            raise ValueError(f"the file {shown_path(path)} cannot be read ({error.strerror})") from None
+
+
 class Controller(Section):
     """A controller's name; its options are checked by the controller itself."""
 
@@ -206,6 +236,7 @@ class File(Section):
     run: Run = Run()
     sweep: dict[str, Any] = Field({})
     units: UnitNames = UnitNames()
+    data: DataTable | None = None
 
 
 def context_of(tables: dict[str, Any]) -> dict[str, Any]:
@@ -236,4 +267,5 @@ SECTIONS: dict[str, type[Section]] = {
     "servers": ShiftsTable,
     "arrivals": TraceTable,
     "sizes": GeometricTable,
+    "data": DataTable,
 }

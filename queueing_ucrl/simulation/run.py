@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.accounts.metrics import EVERYBODY, Observed, batch_estimate, metrics, warm_up
+from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES, Observed, batch_estimate
+from queueing_ucrl.accounts.metrics import metrics, warm_up
 from queueing_ucrl.accounts.regret import KINDS, RegretCurve, decompose, pseudo_regret, totals_from_events
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.checks import not_negative
@@ -213,7 +214,7 @@ class Run:
         period: float | None = None,
         parts: int = 24,
     ) -> pd.DataFrame:
-        """Waits, shares, utilisation and money: measure, job_class, mean and its 95 % interval (`accounts.metrics`).
+        """Waits, shares, utilisation and money: measure, job_class, mean and its 95 % interval (`accounts.measures`).
 
         target_wait: for service_level, instead of the run's setting. start: the time from which on things count, or
         "mser-5" to have it found. period: by parts of a period (hours of the day). With an event log every measure has
@@ -230,7 +231,8 @@ class Run:
                 raise ValueError(f'start must be a time or "mser-5", got {start!r}')
             options: dict[str, Any] = {"start": start, "servers": self.system.most_servers}
             options |= {"period": period, "parts": parts}
-            return metrics(self.events, self.horizon, target_wait=target, **options)
+            found = metrics(self.events, self.horizon, target_wait=target, **options)
+            return found[found["measure"].isin(MEASURES)].reset_index(drop=True)
         if start != 0.0 or period is not None:
             raise ValueError("measures of a part of the run need its event log: simulate(..., log=True) keeps one")
         table = pd.DataFrame(self._observed.rows(target))

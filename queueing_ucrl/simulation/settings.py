@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 import numpy as np
 from pydantic import Field
 
-from queueing_ucrl.accounts.metrics import MEASURES
+from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.accounts.regret import KINDS
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.elementary import power
@@ -42,7 +42,7 @@ class RunSettings:
     precision: Annotated[float, Field(ge=0, lt=1)] = (
         0.0  # replications are added until `measure` is known so well; 0: not
     )
-    measure: Annotated[str, MEASURES] = "earned"  # see `accounts.metrics`
+    measure: Annotated[str, MEASURES] = "earned"  # see `accounts.measures`
     most_replications: Annotated[int, Field(ge=1, le=10**7)] = 1000  # where they are added
     grid: tuple[float, ...] | None = None  # these times instead; not in a scenario file
 

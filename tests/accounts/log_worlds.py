@@ -53,6 +53,48 @@ def plain_jobs(events: pd.DataFrame) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def plain_sums(events: pd.DataFrame, begin: float, end: float, names: list[str]) -> dict[tuple[str, str], float]:
+    """Counts, money and time integrals over [begin, end), by class and over all, one row of the log at a time."""
+    sums: dict[tuple[str, str], float] = {}
+    level = {(what, name): 0 for what in ("in_system", "in_queue", "busy") for name in names}
+    now = 0.0
+
+    def add(what: str, name: str, value: float) -> None:
+        for who in (name, "all"):
+            sums[what, who] = sums.get((what, who), 0.0) + value
+
+    def pass_time(time: float) -> None:
+        length = max(0.0, min(time, end) - max(now, begin))
+        for (what, name), count in level.items():
+            add(what, name, count * length)
+
+    moves = {
+        "admit": ("+in_system", "+in_queue"),
+        "initial": ("+in_system", "+in_queue"),
+        "start": ("-in_queue", "+busy"),
+        "resume": ("-in_queue", "+busy"),
+        "breakdown": ("+in_queue", "-busy"),
+        "hand-over": ("+in_queue", "-busy"),
+        "depart": ("-in_system", "-busy"),
+        "abandon": ("-in_system", "-in_queue"),
+    }
+    for row in events.to_dict("records"):
+        pass_time(row["time"])
+        now, name = row["time"], row["job_class"]
+        if pd.isna(row["job"]):
+            continue
+        for move in moves.get(row["event"], ()):
+            level[move[1:], name] += 1 if move[0] == "+" else -1
+        if begin <= now < end:
+            add(row["event"], name, 1.0)
+            for what in ("reward", "cost"):
+                add(what, name, 0.0 if math.isnan(row[what]) else row[what])
+            if row["event"] == "start":
+                add("wait", name, row["wait"])
+    pass_time(end)
+    return sums
+
+
 @dataclass
 class InBlocks:
     """Logs are read so many rows at a time while this is entered."""

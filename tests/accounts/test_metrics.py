@@ -10,7 +10,7 @@ import pytest
 from generators import paper_queue
 
 import queueing_ucrl as qu
-from queueing_ucrl.accounts.metrics import MEASURES, batch_estimate
+from queueing_ucrl.accounts.measures import MEASURES, batch_estimate
 from queueing_ucrl.accounts.wait_histogram import BINS, bin_edge, bins_of, count_within, quantile
 
 LEVELS = {"wait_50": 0.5, "wait_80": 0.8, "wait_95": 0.95, "wait_99": 0.99}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import queueing_ucrl as qu
-from queueing_ucrl.accounts.metrics import MEASURES
+from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.accounts.regret import CAUSES
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.study import Study

@@ -1,0 +1,195 @@
+"""All that is told of an event log, in one pass through it: what it is, its measures, its course in time, its laws."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from queueing_ucrl.accounts.log_checks import READ as CHECKED
+from queueing_ucrl.accounts.log_checks import Law, RunChecks, checks_of, verdict
+from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJECT, EventLog, Rows, open_logs
+from queueing_ucrl.accounts.log_runs import LogRun, read_runs, survey
+from queueing_ucrl.accounts.log_sums import LEVELS
+from queueing_ucrl.accounts.log_sums import READ as SUMMED
+from queueing_ucrl.accounts.metrics import Cut, Measuring
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.files import is_plain_file
+from queueing_ucrl.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = 60  # of the picture
+LARGEST_MANIFEST = 10_000_000  # bytes
+
+
+@dataclass
+class Course:
+    """The number in the system and the arrivals in equal stretches of the time of a log, means over its runs."""
+
+    edges: FloatArray
+    ends: dict[tuple[int, int], float]  # of each run: when it ends
+
+    def __post_init__(self) -> None:
+        count = self.edges.size - 1
+        self.arrived = np.zeros(count)
+        self.net = np.zeros(count, dtype=np.int64)
+        self.partial = np.zeros(count)
+        self.left = dict.fromkeys(self.ends, 0)  # jobs that have not left, of each run
+
+    def take(self, key: tuple[int, int], rows: Rows) -> None:
+        """The next rows of a run."""
+        count = self.arrived.size
+        at = np.clip(np.searchsorted(self.edges, rows.time, side="right") - 1, 0, count - 1)
+        came = (rows.event == ADMIT) | (rows.event == REJECT) | (rows.event == BLOCK)
+        self.arrived += np.bincount(at[came], minlength=count)
+        sigma = np.where(rows.has_job, LEVELS["in_system"][rows.event], 0)
+        self.left[key] += int(sigma.sum())
+        self.net += np.bincount(at, weights=sigma, minlength=count).astype(np.int64)
+        self.partial += np.bincount(at, weights=sigma * (self.edges[1:][at] - rows.time), minlength=count)
+
+    def _after(self, end: float) -> FloatArray:
+        """How much of each stretch lies after the end of a run."""
+        return np.clip(self.edges[1:] - end, 0.0, np.diff(self.edges))
+
+    @property
+    def _time(self) -> FloatArray:
+        """Of all runs in each stretch."""
+        lengths = np.diff(self.edges)
+        return np.sum([lengths - self._after(end) for end in self.ends.values()], axis=0)
+
+    @property
+    def arrivals(self) -> FloatArray:
+        """Per unit of time."""
+        return self.arrived / np.maximum(self._time, 1e-300)
+
+    @property
+    def in_system(self) -> FloatArray:
+        """Mean number of jobs."""
+        area = (np.cumsum(self.net) - self.net) * np.diff(self.edges) + self.partial
+        for key, end in self.ends.items():
+            area = area - self.left[key] * self._after(end)
+        found: FloatArray = area / np.maximum(self._time, 1e-300)
+        return found
+
+
+@dataclass(frozen=True)
+class LogSummary:
+    """What a log is and says."""
+
+    logs: list[EventLog]
+    runs: list[LogRun]
+    events: dict[str, int]  # rows by kind
+    jobs: int  # that came, or were there at time 0
+    begin: float  # time of the first row
+    last: float  # of the last one
+    horizon: float
+    horizon_from: str
+    title: str  # of the scenario, where it is known
+    units: Units
+    measures: pd.DataFrame
+    windows: pd.DataFrame | None
+    course: Course
+    laws: list[Law] | None  # None: not asked for
+
+    @property
+    def broken(self) -> list[Law]:
+        """The laws that the log breaks."""
+        return [law for law in self.laws or [] if law.holds is False]
+
+
+@dataclass
+class _Counts:
+    events: Any = field(default_factory=lambda: np.zeros(len(EVENTS), dtype=np.int64))
+    begin: float = math.inf
+
+    def take(self, rows: Rows) -> None:
+        self.events += np.bincount(rows.event, minlength=len(EVENTS))
+        self.begin = min(self.begin, float(rows.time.min()))
+
+
+def manifest_of(path: Path) -> dict[str, Any]:
+    """What the study's folder says, where a log lies in one: its title and units; nothing elsewhere."""
+    for folder in list(path.absolute().parents)[:4] + ([path.absolute()] if path.is_dir() else []):
+        file = folder / "manifest.json"
+        try:
+            if is_plain_file(file) and file.stat().st_size <= LARGEST_MANIFEST:
+                found = json.loads(file.read_text(encoding="utf-8"))
+                if isinstance(found, dict) and "units" in found and "title" in found:
+                    return found
+        except (OSError, ValueError, RecursionError):
+            continue
+    return {}
+
+
+def units_of(logs: Sequence[EventLog], manifest: dict[str, Any], time_unit: str = "") -> Units:
+    """What time and money are counted in, as far as it is known."""
+    told = next((log.metadata["units"] for log in logs if isinstance(log.metadata.get("units"), dict)), None)
+    told = manifest.get("units") if told is None else told
+    told = told if isinstance(told, dict) else {}
+    words = {name: told.get(name) if isinstance(told.get(name), str) else "" for name in ("time", "money")}
+    return Units(time_unit or words["time"] or "", words["money"] or "")
+
+
+def summarise(
+    source: pd.DataFrame | str | Path,
+    *,
+    by: str | None = "class",
+    window: float | str | None = None,
+    target_wait: float = 0.0,
+    time_unit: str = "",
+    check: bool = True,
+) -> LogSummary:
+    """Read a log once and tell all of it. The options are those of `metrics`; check: whether it keeps the laws."""
+    logs = open_logs(source)
+    manifest = manifest_of(Path(source)) if isinstance(source, (str, Path)) else {}
+    units = units_of(logs, manifest, time_unit)
+    runs = [run for log in logs for run in survey(log, episodes=by == "episode")]
+    if not runs:
+        raise logs[0].wrong("has no rows")
+    cut = Cut.of(logs, runs, by=by, target_wait=target_wait, time_unit=units.time)
+    measuring = [(cut, Measuring.of(cut))]
+    if window is not None:
+        windows = Cut.of(logs, runs, by=by, window=window, target_wait=target_wait, time_unit=units.time)
+        measuring.append((windows, Measuring.of(windows)))
+    begin, last = min(0.0, *(run.first for run in runs)), max(run.last for run in runs)
+    course = Course(np.linspace(begin, cut.horizon, COLUMNS + 1), dict(zip(cut.keys, cut.ends, strict=True)))
+    counts = _Counts()
+    checks: dict[tuple[int, int], RunChecks] = {}
+    for key, rows in read_runs(logs, (*SUMMED, *CHECKED) if check else SUMMED):
+        counts.take(rows)
+        for a_cut, sums in measuring:
+            sums.take(key, rows, logs[key[0]].class_names, a_cut.stretches)
+        course.take(key, rows)
+        if check:
+            _checks(checks, key, logs).take(rows)
+    events = {name: int(count) for name, count in zip(EVENTS, counts.events, strict=True) if count}
+    jobs = sum(events.get(EVENTS[code], 0) for code in (ADMIT, REJECT, BLOCK, INITIAL))
+    return LogSummary(
+        logs=logs,
+        runs=runs,
+        events=events,
+        jobs=jobs,
+        begin=counts.begin,
+        last=last,
+        horizon=cut.horizon,
+        horizon_from=cut.horizon_from,
+        title=str(manifest.get("title", "")),
+        units=units,
+        measures=measuring[0][1].table(cut),
+        windows=measuring[1][1].table(measuring[1][0]) if window is not None else None,
+        course=course,
+        laws=verdict(checks, logs) if check else None,
+    )
+
+
+def _checks(found: dict[tuple[int, int], RunChecks], key: tuple[int, int], logs: Sequence[EventLog]) -> RunChecks:
+    if key not in found:
+        found[key] = checks_of(logs[key[0]])
+    return found[key]

@@ -1,0 +1,360 @@
+r"""A fitted world drawn again: data of the same size from it, and the same laws fitted to them.
+
+Arrivals: the counts N_j of jobs in slot j (of the pattern's steps, over the time e_j that the log has of it) are
+Poisson of mean lambda f_j e_j, times the day's factor where days differ; the new rate in the slot is N_j / e_j, and the
+new spread of the days that of moments,
+
+    cv^2 = sum_d ((N_d - m_d)^2 - m_d) / sum_d m_d^2,          N_d jobs on day d, where m_d were to come.
+
+A pattern that classes share is fitted to all of them. Other processes keep their shape, and get the rate of a count.
+Service: as many durations as the log has works of, from the fitted law, and its family fitted to them by likelihood
+(hyperexponential: by moments). Patience likewise, from as many as gave up. Numbers that no log tells (servers,
+capacity, rewards, costs) stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.elementary import exp, expm1, log, logs, powers
+from queueing_ucrl.model.arrivals import Poisson, Renewal
+from queueing_ucrl.model.batches import Batches
+from queueing_ucrl.model.laws import (
+    Empirical,
+    Erlang,
+    Exponential,
+    Gamma,
+    HyperExponential,
+    Law,
+    LogNormal,
+    Pareto,
+    Uniform,
+    Weibull,
+)
+from queueing_ucrl.model.patterns import Steady, Steps
+from queueing_ucrl.model.random_rates import DayFactor, Modulated
+from queueing_ucrl.model.system import JobClass, Queue, System
+from queueing_ucrl.variates import Exponentials, Gammas
+
+Rng = Callable[[int, str], np.random.Generator]  # a generator for a class and a purpose
+SMALLEST_CV = 1e-6  # of days that differ
+NOBODY = 0.5  # jobs that came, where nobody did: a rate must be positive
+
+
+@dataclass(frozen=True)
+class SampleSizes:
+    """How much a log has told."""
+
+    begin: float
+    end: float
+    works: tuple[int, ...]  # by class: services whose length is known
+    patience: tuple[int, ...]  # by class: jobs that gave up, about
+
+
+def redrawn(system: System, sizes: SampleSizes, rng: Rng) -> System:
+    """A world as it could have been fitted, were this one true. A ValueError says that nothing could be fitted."""
+    classes = _arrivals(system, sizes, rng)
+    services = _laws([system.law(i) for i in range(len(classes))], sizes.works, rng, "fit services")
+    patience = _laws([system.patience_of(i) for i in range(len(classes))], sizes.patience, rng, "fit patience")
+    if isinstance(system, Queue):
+        rate = _exponential_rate(services[0])
+        plain = [replace(c, service=None, patience=None) for c in classes]
+        return Queue(system.servers, system.capacity, rate, plain, patience[0], system.initial)
+    own = [
+        replace(c, service=service, patience=None if c.patience is None else law)
+        for c, service, law in zip(classes, services, patience, strict=True)
+    ]
+    common = None if system.patience is None else _common(system, patience)
+    return replace(system, classes=own, patience=common)
+
+
+def _exponential_rate(law: Law | None) -> float:
+    assert isinstance(law, Exponential)
+    return law.rate
+
+
+def _common(system: System, patience: list[Law | None]) -> Law | None:
+    """The patience of classes that have none of their own."""
+    return next((p for c, p in zip(system.classes, patience, strict=True) if c.patience is None), system.patience)
+
+
+# --- arrivals ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The log's time cut where a rate may change: how long each piece is, its slot of the pattern and its day."""
+
+    lengths: FloatArray
+    slots: IntArray
+    days: IntArray
+
+
+def _pieces(begin: float, end: float, pattern: Any, day: float | None) -> _Pieces:
+    cuts = [begin, end]
+    if isinstance(pattern, Steps):
+        period = pattern.period
+        inner = np.array([0.0, *pattern.times])
+        periods = (
+            np.arange(math.floor(begin / period), math.floor(end / period) + 1) if math.isfinite(period) else [0.0]
+        )
+        starts = [period * k if k else 0.0 for k in periods]
+        cuts += (np.array(starts)[:, None] + inner).ravel().tolist()
+    if day is not None:
+        cuts += (day * np.arange(math.floor(begin / day), math.floor(end / day) + 1)).tolist()
+    edges = np.unique(np.clip(cuts, begin, end))
+    middles = 0.5 * (edges[:-1] + edges[1:])
+    slots = np.zeros(middles.size, dtype=np.int64)
+    if isinstance(pattern, Steps):
+        phases = (
+            middles if math.isinf(pattern.period) else middles - pattern.period * np.floor(middles / pattern.period)
+        )
+        slots = np.searchsorted(np.array(pattern.times), phases, side="right").astype(np.int64)
+    days = np.zeros(middles.size, dtype=np.int64)
+    if day is not None:
+        days = np.floor(middles / day).astype(np.int64) - math.floor(begin / day)
+    return _Pieces(np.diff(edges), slots, days)
+
+
+def _counts(means: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Independent Poisson numbers of these means: points of a process of rate 1 on a line as long as their sum."""
+    edges = np.cumsum(means)
+    total = float(edges[-1])
+    stream, points, now = Exponentials(rng), [], 0.0
+    while now <= total:
+        gaps = np.empty(max(64, int(1.1 * (total - now))))
+        stream.fill(gaps)
+        gaps[0] += now
+        found = np.cumsum(gaps)
+        now = float(found[-1])
+        points.append(found[found < total])
+    places = np.searchsorted(edges, np.concatenate(points), side="right")
+    return np.bincount(places, minlength=means.size)[: means.size].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The drawn jobs of a class by slot: how many came, in how much time."""
+
+    counts: FloatArray
+    times: FloatArray
+    cv: float  # of the days
+
+
+def _counted(rate: float, pattern: Any, days: DayFactor | None, sizes: SampleSizes, rng: Rng, i: int) -> _Counted:
+    pieces = _pieces(sizes.begin, sizes.end, pattern, None if days is None else days.period)
+    factors = np.array(pattern.factors) if isinstance(pattern, Steps) else np.ones(1)
+    means = rate * factors[pieces.slots] * pieces.lengths
+    drawn = means
+    if days is not None and days.cv > 0.0:
+        shape = 1.0 / days.cv**2
+        levels = np.empty(int(pieces.days[-1]) + 1)
+        Gammas(rng(i, "fit days"), shape).fill(levels)
+        drawn = means * (levels / shape)[pieces.days]
+    counts = _counts(drawn, rng(i, "fit counts"))
+    slots = factors.size
+    times = _summed(pieces.slots, pieces.lengths, slots)
+    cv = 0.0
+    if days is not None:
+        number = int(pieces.days[-1]) + 1
+        came = _summed(pieces.days, counts, number)
+        expected = _summed(pieces.days, means, number) * (math.fsum(came.tolist()) / math.fsum(means.tolist()))
+        above = math.fsum(((came - expected) ** 2 - expected).tolist())
+        cv = math.sqrt(max(0.0, above / math.fsum((expected**2).tolist()))) if came.sum() else days.cv
+        cv = cv if cv >= SMALLEST_CV else 0.0
+    return _Counted(_summed(pieces.slots, counts, slots), times, cv)
+
+
+def _summed(places: IntArray, values: FloatArray, size: int) -> FloatArray:
+    """The sum of the values in each place."""
+    return np.bincount(places, values, size).astype(np.float64)
+
+
+def _arrivals(system: System, sizes: SampleSizes, rng: Rng) -> list[JobClass]:
+    """The classes with rates that were fitted anew."""
+    counted: dict[int, _Counted] = {}
+    for i, c in enumerate(system.classes):
+        poisson, days = _poisson_within(c)
+        if poisson is not None:
+            counted[i] = _counted(poisson.base_rate, poisson.pattern, days, sizes, rng, i)
+    classes = list(system.classes)
+    for i, c in enumerate(system.classes):
+        poisson, days = _poisson_within(c)
+        if poisson is None:
+            classes[i] = _other_arrivals(c, sizes, rng, i)
+            continue
+        alike = [k for k in counted if _poisson_within(system.classes[k])[0].pattern == poisson.pattern]  # type: ignore[union-attr]
+        fitted = _fitted(poisson, counted[i], [counted[k] for k in alike])
+        if days is None:
+            classes[i] = replace(c, arrival_rate=fitted.base_rate, pattern=fitted.pattern)
+        else:
+            within = DayFactor(fitted, counted[i].cv, days.period)
+            classes[i] = replace(c, arrival_rate=math.nan, pattern=Steady(), arrivals=within)
+    return classes
+
+
+def _poisson_within(c: JobClass) -> tuple[Poisson | None, DayFactor | None]:
+    """The Poisson process by which a class comes, and the factors of its days; (None, None) for any other process."""
+    if c.arrivals is None:
+        return Poisson(c.arrival_rate, c.pattern), None
+    if isinstance(c.arrivals, DayFactor) and isinstance(c.arrivals.arrivals, Poisson):
+        return c.arrivals.arrivals, c.arrivals
+    return None, None
+
+
+def _fitted(poisson: Poisson, own: _Counted, alike: list[_Counted]) -> Poisson:
+    """lambda and the factors from counts; factors from those of all classes that share them, lambda from one's own."""
+    pattern, rate = poisson.pattern, poisson.base_rate
+    came = math.fsum(own.counts.tolist())
+    if not isinstance(pattern, Steps):
+        return Poisson(max(came, NOBODY) / math.fsum(own.times.tolist()), pattern)
+    pooled, factors = np.sum([one.counts for one in alike], axis=0), np.array(pattern.factors)
+    seen = own.times > 0.0
+    if not pooled[seen].any():
+        raise ValueError("nobody came")
+    new = factors.copy()
+    new[seen] = pooled[seen] / own.times[seen]
+    level = math.fsum((factors * own.times).tolist()) / math.fsum((new * own.times)[seen].tolist())
+    new[seen] *= level  # the same mean over the log as before: the rate is lambda's
+    expected = rate * math.fsum((factors * own.times).tolist())
+    return Poisson(rate * max(came, NOBODY) / expected, replace(pattern, factors=tuple(new.tolist())))
+
+
+def _other_arrivals(c: JobClass, sizes: SampleSizes, rng: Rng, i: int) -> JobClass:
+    """Another process, its rate by a count; what comes as it came once (a trace) stays as it is."""
+    process, length = c.arrivals, sizes.end - sizes.begin
+    scaled = _scaled(process, 1.0)
+    if scaled is None:
+        return c
+    stream, times, came = process.stream(lambda purpose: rng(i, f"fit {purpose}")), np.empty(4096), 0  # type: ignore[union-attr]
+    while True:
+        kept = stream.fill(times)
+        inside = times <= length
+        came += int(np.count_nonzero(inside if kept is None else inside & kept))
+        if not inside.all():
+            break
+    factor = max(came, NOBODY) / (c.arrival_rate * length)
+    return replace(c, arrival_rate=math.nan, pattern=Steady(), arrivals=_scaled(process, factor))
+
+
+def _scaled(process: Any, factor: float) -> Any:
+    """The process at another speed; None where that is not known."""
+    match process:
+        case Poisson():
+            return Poisson(factor * process.base_rate, process.pattern)
+        case Modulated():
+            return replace(process, base_rate=factor * process.base_rate)
+        case Batches() | DayFactor():
+            within = _scaled(process.arrivals, factor)
+            return None if within is None else replace(process, arrivals=within)
+        case Renewal(law=Exponential(rate=rate)):
+            return Renewal(Exponential(factor * rate))
+        case Renewal(law=Gamma() | LogNormal() | Weibull() | Erlang() | HyperExponential() | Pareto() as law):
+            return Renewal(replace(law, mean=law.mean / factor))
+    return None
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def _laws(laws: list[Any], counts: tuple[int, ...], rng: Rng, purpose: str) -> list[Law | None]:
+    """Each law fitted to a sample of itself; classes that share one are one sample."""
+    found: dict[int, Law | None] = {}
+    for i, law in enumerate(laws):
+        if i in found:
+            continue
+        alike = [k for k in range(i, len(laws)) if laws[k] == law]
+        count = sum(counts[k] for k in alike)
+        new = law if law is None or count == 0 else refitted(law, count, rng(i, purpose))
+        found |= dict.fromkeys(alike, new)
+    return [found[i] for i in range(len(laws))]
+
+
+def refitted(law: Law, count: int, rng: np.random.Generator) -> Law:
+    """A law of the same family, fitted to so many numbers of it. One that is of no family stays as it is."""
+    if isinstance(law, Exponential):
+        total = np.empty(1)
+        Gammas(rng, float(count)).fill(total)
+        return Exponential(law.rate * count / float(total[0]))
+    if not isinstance(law, Erlang | Gamma | HyperExponential | LogNormal | Pareto | Uniform | Weibull | Empirical):
+        return law
+    values = np.empty(law.values.size if isinstance(law, Empirical) else count)
+    law.stream(rng).fill(values)
+    if isinstance(law, Empirical):
+        return Empirical(values)
+    if count == 1:
+        return law if isinstance(law, Uniform) else _with_mean(law, float(values[0]))
+    return _by_likelihood(law, values)
+
+
+def _with_mean(law: Any, mean: float) -> Law:
+    found: Law = replace(law, mean=mean)
+    return found
+
+
+def _by_likelihood(law: Law, values: FloatArray) -> Law:
+    n = values.size
+    mean = math.fsum(values.tolist()) / n
+    match law:
+        case Erlang():
+            return Erlang(mean, law.stages)
+        case Uniform():
+            return Uniform(float(values.min()), float(values.max()))
+        case HyperExponential():  # below 1 there is none: the exponential law is the end of the family
+            variance = math.fsum(((values - mean) ** 2).tolist()) / (n - 1)
+            return HyperExponential(mean, max(1.0, math.sqrt(variance) / mean))
+    of_logs = logs(values)
+    mean_log = math.fsum(of_logs.tolist()) / n
+    if isinstance(law, LogNormal):
+        variance = math.fsum(((of_logs - mean_log) ** 2).tolist()) / n
+        return LogNormal(exp(mean_log + 0.5 * variance), math.sqrt(expm1(variance)))
+    if isinstance(law, Pareto):
+        least = float(values.min())
+        shape = 1.0 / (mean_log - log(least))
+        if not shape > 1.0:
+            raise ValueError("a Pareto law without a mean")
+        return Pareto(least * shape / (shape - 1.0), shape)
+    if isinstance(law, Gamma):
+        return Gamma(mean, 1.0 / math.sqrt(_gamma_shape(log(mean) - mean_log)))
+    return _weibull(values, of_logs, mean_log)
+
+
+def _gamma_shape(apart: float) -> float:
+    """k with log k - digamma(k) = log(mean) - mean(log), by Newton's method from Minka's start."""
+    from scipy.special import digamma, polygamma
+
+    k = (3.0 - apart + math.sqrt((apart - 3.0) ** 2 + 24.0 * apart)) / (12.0 * apart)
+    for _ in range(20):
+        step = (log(k) - float(digamma(k)) - apart) / (1.0 / k - float(polygamma(1, k)))
+        k, before = k - step, k
+        if abs(k - before) <= 1e-12 * k:
+            break
+    return k
+
+
+def _weibull(values: FloatArray, of_logs: FloatArray, mean_log: float) -> Law:
+    """The shape k with sum x^k log x / sum x^k - 1 / k = mean(log), by bisection; the mean by that of x^k."""
+    from scipy.optimize import brentq
+
+    top = float(values.max())
+    scaled = values / top  # at most 1: nothing overflows
+
+    def excess(k: float) -> float:
+        weights = powers(scaled, k)
+        weighted = math.fsum((weights * of_logs).tolist()) / math.fsum(weights.tolist())
+        return weighted - 1.0 / k - mean_log
+
+    low, high = 0.05, 50.0
+    if excess(low) * excess(high) > 0.0:
+        raise ValueError("no Weibull law fits")
+    k = float(brentq(excess, low, high, rtol=1e-10))
+    scale = top * (math.fsum(powers(scaled, k).tolist()) / values.size) ** (1.0 / k)
+    mean = scale * math.gamma(1.0 + 1.0 / k)
+    second = scale**2 * math.gamma(1.0 + 2.0 / k)
+    return Weibull(mean, math.sqrt(second / mean**2 - 1.0))
