@@ -1,0 +1,244 @@
+"""The named columns of somebody's table, as they stand in a CSV or Parquet file or in a pandas frame.
+
+A file is data: nothing in it is run. What cannot be read is a ValueError that names the file, the place and what would
+be right. A CSV's cells stay text here; what they mean is for `stamps` and `tables`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import BoolArray, IntArray
+from queueing_ucrl.data.bad_rows import LEFT_OUT, Findings
+from queueing_ucrl.files import is_plain_file
+from queueing_ucrl.messages import shown, shown_path
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGEST_FILE = 2_000_000_000  # bytes
+MOST_ROWS = 5_000_000
+SHOWN_COLUMNS = 8
+SEPARATORS = (",", ";", "\t")
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_ARCHIVES = {
+    b"PK\x03\x04": "a spreadsheet or a zip archive: save the table as CSV",
+    b"\x1f\x8b": "compressed: unpack it first",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet: save the table as CSV",
+    b"SQLite format 3": "a database: export the table as CSV",
+    b"ARROW1": "an Arrow file: write the table as Parquet",
+}
+_LOOKED_AT = 65536  # bytes at the head of a file, to see what it is
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Columns as they stand in a file."""
+
+    columns: dict[str, pd.Series]
+    lines: IntArray  # where each row is: the line of a CSV, the row of another table, from 1
+    repeated: BoolArray  # whether a row is, in every column, one that was there before
+    name: str  # of the file, for messages
+
+
+def checked_path(path: Path) -> bytes:
+    """The head of a file that can be read; a ValueError says why it cannot."""
+    words = shown_path(path)
+    try:
+        if not is_plain_file(path):
+            raise ValueError(f"{words}: there is no such file")
+        size = path.stat().st_size
+        if not size:
+            raise ValueError(f"{words}: the file is empty")
+        if size > LARGEST_FILE:
+            raise ValueError(f"{words}: the file has {size:,} bytes, more than {LARGEST_FILE:,}; give a part of it")
+        with path.open("rb") as file:
+            return file.read(_LOOKED_AT)
+    except OSError as error:
+        raise ValueError(f"{words}: cannot be read ({error.strerror or error})") from None
+
+
+def read_source(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:
+    """These columns of a CSV or Parquet file."""
+    head = checked_path(path)
+    words = shown_path(path)
+    for magic, reason in _ARCHIVES.items():
+        if head.startswith(magic):
+            raise ValueError(f"{words}: must be a CSV or Parquet file, but is {reason}")
+    if head.startswith(b"PAR1"):
+        return _parquet(path, wanted, findings)
+    if path.suffix.lower() in (".parquet", ".pq"):
+        raise ValueError(f"{words}: is no Parquet file, whatever its name says: it does not begin with PAR1")
+    return _csv(path, _encoding(words, head), wanted, findings)
+
+
+def frame_source(frame: pd.DataFrame, wanted: Sequence[str], findings: Findings, name: str) -> RawTable:
+    """These columns of a pandas frame."""
+    findings.place = "row"
+    for column in wanted:
+        _one_of(name, column, list(map(str, frame.columns)))
+    if not len(frame):
+        raise ValueError(f"{name}: the table has no rows")
+    if len(frame) > MOST_ROWS:
+        raise ValueError(f"{name}: the table has {len(frame):,} rows, more than {MOST_ROWS:,}; give a part of it")
+    chosen = frame.set_axis([str(c) for c in frame.columns], axis="columns").loc[:, list(dict.fromkeys(wanted))]
+    chosen = chosen.reset_index(drop=True)
+    lines = np.arange(1, len(frame) + 1, dtype=np.int64)
+    repeated = chosen.astype(str).duplicated().to_numpy()
+    return RawTable({c: chosen[c] for c in chosen.columns}, lines, repeated, name)
+
+
+def _one_of(name: str, column: str, known: Sequence[str]) -> None:
+    """Whether a column is there, and once."""
+    count = list(known).count(column)
+    if count > 1:
+        raise ValueError(f"{name}: there are {count} columns {shown(column)}; their names must differ")
+    if not count:
+        more = f" .. ({len(known)} in all)" if len(known) > SHOWN_COLUMNS else ""
+        listed = ", ".join(shown(c) for c in known[:SHOWN_COLUMNS]) + more
+        raise ValueError(f"{name}: there is no column {shown(column)}; the columns are {listed or 'none'}")
+
+
+def _parquet(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    words = shown_path(path)
+    try:
+        with pq.ParquetFile(path) as file:
+            known, rows = file.schema_arrow.names, file.metadata.num_rows
+            for column in wanted:
+                _one_of(words, column, known)
+            if rows > MOST_ROWS:
+                raise ValueError(f"{words}: the table has {rows:,} rows, more than {MOST_ROWS:,}; give a part of it")
+            frame = file.read(columns=list(dict.fromkeys(wanted))).to_pandas(ignore_metadata=True)
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(f"{words}: cannot be read as Parquet ({shown(str(error))})") from None
+    return frame_source(frame, wanted, findings, words)
+
+
+# --- CSV --------------------------------------------------------------------------------------------------------------
+
+
+def _encoding(words: str, head: bytes) -> str:
+    if head.startswith(_UTF32):
+        raise ValueError(f"{words}: is written in UTF-32; save it as UTF-8")
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    if b"\0" in head:
+        place = head.index(b"\0")
+        raise ValueError(
+            f"{words}: must be a text file (CSV) or Parquet, but byte {place + 1} is 0: it is binary, or UTF-16 "
+            "without its mark; save it as UTF-8"
+        )
+    return "utf-8"
+
+
+def _csv(path: Path, encoding: str, wanted: Sequence[str], findings: Findings) -> RawTable:
+    import pandas as pd
+
+    words = shown_path(path)
+    try:
+        separator, header = _header(path, encoding, wanted)
+        for column in wanted:
+            _one_of(words, column, header)
+        with path.open(encoding=encoding, newline="") as file:
+            places = [header.index(column) for column in dict.fromkeys(wanted)]
+            cells, lines, marks = _cells(words, file, separator, len(header), places, findings)
+    except UnicodeDecodeError as error:
+        raise ValueError(_wrong_byte(path, words, encoding, error)) from None
+    if not lines:
+        raise ValueError(f"{words}: the table has no rows below its header")
+    columns = {c: pd.Series(v, dtype=object) for c, v in zip(dict.fromkeys(wanted), cells, strict=True)}
+    repeated = pd.DataFrame({**columns, "all cells": marks}).duplicated().to_numpy()
+    return RawTable(columns, np.asarray(lines, dtype=np.int64), repeated, words)
+
+
+def _records(words: str, file: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of each record that is not blank."""
+    reader = csv.reader(file, delimiter=separator, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reason = str(error)
+            if "field limit" in reason:
+                reason = f"a cell is longer than {csv.field_size_limit():,} characters"
+            raise ValueError(f"{words}: line {line}: cannot be read as CSV ({reason})") from None
+        if cells and any(cells):
+            yield line, cells
+
+
+def _header(path: Path, encoding: str, wanted: Sequence[str]) -> tuple[str, list[str]]:
+    """The separator with which the first line holds the wanted columns (or else the most of any), and its names."""
+    words = shown_path(path)
+    found: list[tuple[int, int, str, list[str]]] = []
+    for separator in SEPARATORS:
+        with path.open(encoding=encoding, newline="") as file:
+            try:
+                first = next(_records(words, file, separator), None)
+            except ValueError:
+                if separator != SEPARATORS[-1] or found:
+                    continue
+                raise
+        if first is not None:
+            names = [name.strip() for name in first[1]]
+            found.append((sum(name in names for name in wanted), len(names), separator, names))
+    if not found:
+        raise ValueError(f"{words}: the file holds nothing but blank lines")
+    best = max(found, key=lambda f: (f[0], f[1]))
+    return best[2], best[3]
+
+
+def _cells(
+    words: str, file: IO[str], separator: str, width: int, places: list[int], findings: Findings
+) -> tuple[list[list[str]], list[int], list[int]]:
+    """The wanted cells by column, their lines, and a mark of the whole row by which equal ones are found."""
+    columns: list[list[str]] = [[] for _ in places]
+    lines, marks, uneven = [], [], []
+    records = _records(words, file, separator)
+    next(records)  # the header
+    for line, cells in records:
+        if len(cells) != width:
+            uneven.append(line)
+            continue
+        for column, place in zip(columns, places, strict=True):
+            column.append(cells[place])
+        lines.append(line)
+        marks.append(hash(tuple(cells)))
+        if len(lines) > MOST_ROWS:
+            raise ValueError(f"{words}: the table has more than {MOST_ROWS:,} rows; give a part of it")
+    if len(uneven) > len(lines):
+        raise ValueError(
+            f"{words}: line {uneven[0]}: most rows do not have the {width} cells of the header, as if cells held the "
+            f"separator {shown(separator)} unquoted (decimal commas?)"
+        )
+    findings.add(f"not {width} cells as in the header", uneven, LEFT_OUT)
+    return columns, lines, marks
+
+
+def _wrong_byte(path: Path, words: str, encoding: str, error: UnicodeDecodeError) -> str:
+    """Which byte is not of the encoding; a decoder that reads ahead does not know its line."""
+    name = "UTF-16" if encoding == "utf-16" else "UTF-8"
+    where: Any = "it"
+    if encoding != "utf-16":
+        with path.open("rb") as file:
+            for line, content in enumerate(file, 1):
+                try:
+                    content.decode("utf-8")
+                except UnicodeDecodeError as found:
+                    where = f"line {line}: byte 0x{content[found.start]:02x} at place {found.start + 1}"
+                    break
+    return f"{words}: {where} is not {name} ({error.reason}); save the file as UTF-8"

@@ -1,0 +1,325 @@
+"""Times and numbers as people write them: plain numbers, ISO dates with or without an offset, a time zone's clock.
+
+Two readings of the same moment are kept. `clock` is what a clock on the wall shows, counted from midnight of the log's
+first day: people come by the clock, so a pattern by hour is one of the clock, also over a daylight-saving change.
+`elapsed` is physical time from the same origin, of which durations are differences.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.data.bad_rows import KEPT, LEFT_OUT, Findings
+from queueing_ucrl.messages import shown
+from queueing_ucrl.scenario.columns import UNITS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DAY = 86_400_000_000_000  # nanoseconds
+MISSING_WORDS = ("", "na", "n/a", "nan", "nat", "null", "none", "-")
+EMPTY, UNREADABLE, FOREIGN, NUMBER, NAIVE, OFFSET = range(6)  # what a cell may hold; FOREIGN: a date that is not ISO
+_ISO = (
+    r"^(?P<base>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?)"
+    r" ?(?P<offset>Z|UTC|[+-]\d{2}(?::?\d{2})?)?$"
+)
+_FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
+_DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A column of times, cell by cell: what each holds, and its value."""
+
+    kinds: IntArray
+    numbers: FloatArray
+    local: IntArray  # nanoseconds since 1970 on the clock that wrote it
+    utc: IntArray  # the same moment's in UTC; of naive dates, as if they were
+
+
+@dataclass(frozen=True, eq=False)
+class Stamps:
+    """Columns of times on one axis, in a unit; nan where there is none."""
+
+    clock: dict[str, FloatArray]
+    elapsed: dict[str, FloatArray]
+    first_day: date | None  # where dates are known
+    ticks: dict[str, IntArray]  # nanoseconds on the clock, for what they are rounded to; of numbers, none
+
+    @property
+    def are_dates(self) -> bool:
+        return self.first_day is not None
+
+
+def stripped(values: pd.Series) -> tuple[pd.Series, BoolArray]:
+    """Cells as text without spaces around them, and which are empty."""
+    import pandas as pd
+
+    missing = values.isna().to_numpy()
+    text = pd.Series(values.astype(str).str.strip().to_numpy(dtype=object), dtype=object)
+    return text, missing | text.str.lower().isin(MISSING_WORDS).to_numpy()
+
+
+def numbers_in(
+    values: pd.Series, name: str, column: str, lines: IntArray, findings: Findings
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """(numbers, which cells are empty, which hold something else); numbers are nan in both."""
+    import pandas as pd
+
+    if values.dtype.kind in "iuf":
+        array = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.where(np.isfinite(array), array, np.nan), np.isnan(array), np.isinf(array)
+    if values.dtype.kind == "m":
+        raise ValueError(f"{name}: column {shown(column)} holds durations; give them as numbers")
+    text, empty = stripped(values)
+    array = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64)
+    odd = ~empty & ~np.isfinite(array)
+    commas = odd & text.str.match(_DECIMAL_COMMA).to_numpy(dtype=bool)
+    if commas.any():
+        k = int(np.argmax(commas))
+        raise ValueError(
+            f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(text[k])}: "
+            "write decimals with a point, not with a comma"
+        )
+    return np.where(odd | empty, np.nan, array), empty, odd
+
+
+def cells_of(values: pd.Series) -> Cells:
+    """What each cell of a column of times holds."""
+    import pandas as pd
+
+    count, kind = len(values), values.dtype.kind
+    kinds, local = np.full(count, UNREADABLE, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    numbers, utc = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
+    if kind in "iuf":
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        kinds[:] = np.where(np.isnan(numbers), EMPTY, np.where(np.isfinite(numbers), NUMBER, UNREADABLE))
+        return Cells(kinds, numbers, local, utc)
+    if kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype):
+        aware = isinstance(values.dtype, pd.DatetimeTZDtype)
+        kinds[:] = np.where(values.isna(), EMPTY, OFFSET if aware else NAIVE)
+        local = _nanoseconds(values.dt.tz_localize(None))
+        utc = _nanoseconds(values.dt.tz_convert("UTC").dt.tz_localize(None)) if aware else local
+        return Cells(kinds, numbers, local, utc)
+    text, empty = stripped(values)
+    kinds[empty] = EMPTY
+    numbers = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64)
+    kinds[np.isfinite(numbers)] = NUMBER
+    rest = np.flatnonzero(kinds == UNREADABLE)
+    if rest.size:
+        kinds[rest], local[rest], utc[rest] = _dates(text.iloc[rest])
+    return Cells(kinds, numbers, local, utc)
+
+
+def _nanoseconds(dates: pd.Series) -> IntArray:
+    """Since 1970; whatever where there is no date."""
+    return dates.astype("datetime64[ns]").to_numpy().view(np.int64)
+
+
+def _dates(text: pd.Series) -> tuple[IntArray, IntArray, IntArray]:
+    """(kinds, local, utc) of text that holds no numbers."""
+    import pandas as pd
+
+    parts = text.str.extract(_ISO)
+    dates = pd.to_datetime(parts["base"], format="ISO8601", errors="coerce")
+    there, with_offset = dates.notna().to_numpy(), parts["offset"].notna().to_numpy()
+    kinds = np.where(there, np.where(with_offset, OFFSET, NAIVE), UNREADABLE)
+    foreign = text.str.match(_FOREIGN).to_numpy(dtype=bool)
+    kinds[(kinds == UNREADABLE) & foreign] = FOREIGN
+    local = _nanoseconds(dates)
+    known = {offset: _offset(offset) for offset in parts["offset"].dropna().unique()}
+    shift = parts["offset"].map(known).fillna(0).to_numpy(dtype=np.int64)
+    return kinds, local, local - shift
+
+
+def _offset(words: str) -> int:
+    """+01:00 as nanoseconds."""
+    match = re.match(r"([+-])(\d\d):?(\d\d)?", words)
+    if match is None:  # Z, UTC
+        return 0
+    minutes = 60 * int(match[2]) + int(match[3] or 0)
+    return (-1 if match[1] == "-" else 1) * minutes * 60 * 10**9
+
+
+def stamps_of(
+    columns: dict[str, pd.Series],
+    name: str,
+    lines: IntArray,
+    findings: Findings,
+    *,
+    timezone: str | None,
+    unit: str,
+) -> Stamps:
+    """Columns of times on one axis; the first of them says whether they are numbers or dates."""
+    parsed = {column: cells_of(values) for column, values in columns.items()}
+    first = next(iter(columns))
+    reading = _reading(parsed[first], columns[first], name, first, lines, findings)
+    good = {c: _readable(p, columns[c], reading, c, c == first, lines, findings, timezone) for c, p in parsed.items()}
+    if reading == NUMBER:
+        if timezone is not None:
+            raise ValueError(f"{name}: column {shown(first)} holds numbers: a time zone is for dates only")
+        values = {c: np.where(good[c], p.numbers, np.nan) for c, p in parsed.items()}
+        if np.any(values[first] < 0):
+            k = int(np.argmax(values[first] < 0))
+            raise ValueError(
+                f"{name}: {findings.at(lines[k])}: column {shown(first)} holds {values[first][k]:g}; times must be "
+                "at least 0"
+            )
+        return Stamps(values, values, None, {})
+    moments = {c: _moments(p, good[c], name, lines, findings, timezone) for c, p in parsed.items()}
+    if not good[first].any():
+        raise ValueError(f"{name}: column {shown(first)} holds no date that can be read")
+    midnight = int(moments[first][0][good[first]].min()) // DAY * DAY
+    anchor = int(np.argmin(np.where(good[first], moments[first][1], np.iinfo(np.int64).max)))
+    origin = midnight + int(moments[first][1][anchor] - moments[first][0][anchor])  # in UTC
+    size = UNITS[unit] * 1e9
+    clock = {c: np.where(good[c], (m[0] - midnight) / size, np.nan) for c, m in moments.items()}
+    elapsed = {c: np.where(good[c], (m[1] - origin) / size, np.nan) for c, m in moments.items()}
+    day = np.datetime64(midnight, "ns").astype("datetime64[D]").astype(date)
+    return Stamps(clock, elapsed, day, {c: m[0][good[c]] for c, m in moments.items()})
+
+
+def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: IntArray, findings: Findings) -> int:
+    """NUMBER or NAIVE (dates), whichever most cells are; an error where most are neither."""
+    numbers, dates = int(np.sum(cells.kinds == NUMBER)), int(np.sum(cells.kinds >= NAIVE))
+    foreign, odd = cells.kinds == FOREIGN, cells.kinds == UNREADABLE
+    if int(foreign.sum()) > max(numbers, dates):
+        k = int(np.argmax(foreign))
+        raise ValueError(
+            f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(str(values.iloc[k]))}, a date "
+            "that can be read in more than one way; write ISO dates, year first, such as 2024-03-31 08:15:00"
+        )
+    if int(odd.sum()) > max(numbers, dates):
+        k = int(np.argmax(odd))
+        text = str(values.iloc[k]).strip()
+        comma = "; write decimals with a point, not with a comma" if re.match(_DECIMAL_COMMA, text) else ""
+        raise ValueError(
+            f"{name}: {findings.at(lines[k])}: column {shown(column)} must hold numbers or ISO dates "
+            f"such as 2024-03-31 08:15:00, got {shown(text)}{comma}"
+        )
+    if not numbers and not dates:
+        raise ValueError(f"{name}: column {shown(column)} holds no times")
+    return NUMBER if numbers >= dates else NAIVE
+
+
+def _readable(
+    cells: Cells,
+    values: pd.Series,
+    reading: int,
+    column: str,
+    needed: bool,
+    lines: IntArray,
+    findings: Findings,
+    timezone: str | None,
+) -> BoolArray:
+    """Which cells hold a time of the kind that most do; the others are told."""
+    kinds = cells.kinds
+    done = LEFT_OUT if needed else "kept, this time not known"
+    what = f" in column {shown(column)}"
+
+    def tell(kind: str, which: BoolArray) -> None:
+        if which.any():
+            findings.add(kind + what, lines[which], done, str(values.iloc[int(np.argmax(which))]))
+
+    if reading == NUMBER:
+        good = kinds == NUMBER
+        tell("text among numbers", (kinds == UNREADABLE) | (kinds == FOREIGN))
+        tell("dates among numbers", kinds >= NAIVE)
+    else:
+        good = kinds >= NAIVE
+        naive, offset = kinds == NAIVE, kinds == OFFSET
+        tell("two date formats", (kinds == FOREIGN) | (kinds == NUMBER))
+        if naive.any() and offset.any():
+            fewer = naive if naive.sum() <= offset.sum() else offset
+            if timezone is None:
+                tell("two date formats (with and without an offset; name the time zone)", fewer)
+                good = good & ~fewer
+            else:
+                k = str(values.iloc[int(np.argmax(fewer))])
+                findings.add(
+                    f"two date formats (with and without an offset){what}",
+                    lines[fewer],
+                    f"{KEPT}, those without in the time zone {timezone}",
+                    k,
+                )
+        tell("text that is no date", kinds == UNREADABLE)
+    if needed:
+        findings.add(f"missing: no time{what}", lines[kinds == EMPTY], LEFT_OUT)
+    return good
+
+
+def _moments(
+    cells: Cells, good: BoolArray, name: str, lines: IntArray, findings: Findings, timezone: str | None
+) -> tuple[IntArray, IntArray]:
+    """(clock, utc) in nanoseconds."""
+    if timezone is None:
+        return cells.local, cells.utc
+    import pandas as pd
+
+    zone = _zone(timezone)
+    clock, utc = cells.local.copy(), cells.utc.copy()
+    offset = good & (cells.kinds == OFFSET)
+    if offset.any():
+        moments = pd.DatetimeIndex(cells.utc[offset].view("datetime64[ns]")).tz_localize("UTC").tz_convert(zone)
+        clock[offset] = moments.tz_localize(None).to_numpy().view(np.int64)
+    naive = np.flatnonzero(good & (cells.kinds == NAIVE))
+    if naive.size:
+        utc[naive] = _localized(cells.local[naive], zone, timezone, lines[naive], findings)
+    return clock, utc
+
+
+def _zone(timezone: str) -> Any:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(timezone)
+    except Exception:  # what a wrong name raises depends on the name, and on where zones are kept
+        raise ValueError(f"time zone {shown(timezone)}: is not known; Europe/Berlin or UTC would be right") from None
+
+
+def _localized(local: IntArray, zone: Any, timezone: str, lines: IntArray, findings: Findings) -> IntArray:
+    """Dates on a zone's clock in UTC; hours that a daylight-saving change doubles or leaves out are told."""
+    import pandas as pd
+
+    dates = pd.DatetimeIndex(local.view("datetime64[ns]"))
+    summer = np.ones(dates.size, dtype=bool)
+    missing = np.asarray(dates.tz_localize(zone, ambiguous=summer, nonexistent="NaT").isna())
+    doubled = np.asarray(dates.tz_localize(zone, ambiguous="NaT", nonexistent="shift_forward").isna())
+    if doubled.any():
+        summer, told = _which_hour(local, doubled)
+        words = f"daylight-saving: an hour that comes twice in {timezone}"
+        findings.add(words, lines[doubled], told, str(dates[int(np.argmax(doubled))]))
+    if missing.any():
+        words = f"daylight-saving: an hour that there was not in {timezone}"
+        done = f"{KEPT}, as of a clock that was not put forward"
+        findings.add(words, lines[missing], done, str(dates[int(np.argmax(missing))]))
+    try:
+        moments = dates.tz_localize(zone, ambiguous=summer, nonexistent=pd.Timedelta(hours=1))
+    except ValueError:  # a change of more than an hour
+        moments = dates.tz_localize(zone, ambiguous=summer, nonexistent="shift_forward")
+    return moments.tz_convert("UTC").tz_localize(None).as_unit("ns").to_numpy().view(np.int64)
+
+
+def _which_hour(local: IntArray, doubled: BoolArray) -> tuple[BoolArray, str]:
+    """Whether each date of a doubled hour is the first (summer time) of the two, by the order of rows: where they go
+    back once in the hour, those behind are the second.
+    """
+    summer = np.ones(local.size, dtype=bool)
+    places = np.flatnonzero(doubled)
+    days = local[places] // DAY
+    split = True
+    for day in np.unique(days):
+        rows = places[days == day]
+        back = np.flatnonzero(np.diff(local[rows]) < 0)
+        if back.size == 1:
+            summer[rows[back[0] + 1 :]] = False
+        else:
+            split = False
+    told = "told apart by the order of rows" if split else "taken as the first of the two"
+    return summer, f"{KEPT}, {told}"

@@ -1,0 +1,395 @@
+"""Somebody's log read as a table of jobs: every bad row counted and shown, every bad file told in one message."""
+
+from __future__ import annotations
+
+import codecs
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queueing_ucrl.data.bad_rows import BadRows
+from queueing_ucrl.data.tables import Columns, JobTable, read_jobs
+
+PLAIN = Columns("t", "k")
+SERVICE = Columns("t", "k", service="s")
+
+
+def lines_of(rows: list[str], header: str = "t,k,s") -> str:
+    return "\n".join([header, *rows]) + "\n"
+
+
+def good(count: int = 40, gap: float = 1.37) -> list[str]:
+    """Rows that nobody could complain of; row k is on line k + 2."""
+    return [f"{(k + 1) * gap + 0.3 * math.sin(k):.5f},{'ab'[k % 2]},{1 + k % 5 + 0.125:.4f}" for k in range(count)]
+
+
+def written(folder: Path, text: str | bytes, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def read(folder: Path, rows: list[str], columns: Columns = PLAIN, **options: object) -> JobTable:
+    return read_jobs(written(folder, lines_of(rows)), columns, **options)  # type: ignore[arg-type]
+
+
+def only(table: JobTable) -> BadRows:
+    (rows,) = table.bad_rows
+    return rows
+
+
+def test_a_good_log_is_read_as_it_is(tmp_path: Path) -> None:
+    rows = good()
+    table = read(tmp_path, rows, SERVICE)
+    assert table.bad_rows == ()
+    assert table.names == ("a", "b")
+    assert table.times.tolist() == [float(row.split(",")[0]) for row in rows]
+    assert table.works.tolist() == [float(row.split(",")[2]) for row in rows]
+    assert [table.names[k] for k in table.classes] == [row.split(",")[1] for row in rows]
+    trace = table.trace()
+    assert list(trace.columns) == ["time", "job_class", "work", "decision"]
+    assert trace["decision"].isna().all()
+
+
+# --- bad rows ---------------------------------------------------------------------------------------------------------
+
+BAD = {
+    "missing time": ({5: ",a,1.0"}, "missing: no time", [7], "left out", 39),
+    "missing class": ({5: "8.2, ,1.0"}, "missing: no class", [7], "left out", 39),
+    "missing service": ({5: "8.22,a,", 9: "13.7,b,NA"}, "no service time", [7, 11], "service not used", 40),
+    "text in a number column": ({5: "8.22,a,soon"}, "text among numbers in column 's'", [7], "not used", 40),
+    "text among times": ({5: "noon,a,1.0"}, "text among numbers in column 't'", [7], "left out", 39),
+    "negative duration": ({5: "8.22,a,-1.0"}, "negative durations", [7], "service not used", 40),
+    "infinite": ({5: "8.22,a,inf"}, "text among numbers", [7], "service not used", 40),
+    "unsorted": ({5: "3.111,a,1.0"}, "earlier than a row above", [7], "sorted", 40),
+    "duplicate": ({6: good()[5]}, "duplicate", [8], "left out", 39),
+    "wrong number of cells": ({5: "8.22,a"}, "not 3 cells", [7], "left out", 39),
+    "date among numbers": ({5: "2024-01-01,a,1.0"}, "dates among numbers", [7], "left out", 39),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_rows_are_counted_and_shown_by_line(tmp_path: Path, name: str) -> None:
+    changes, kind, where, done, left = BAD[name]
+    rows = good()
+    for k, row in changes.items():
+        rows[k] = row
+    table = read(tmp_path, rows, SERVICE)
+    found = only(table)
+    assert kind in found.kind
+    assert (found.count, list(found.lines)) == (len(where), where)
+    assert done in found.done
+    assert len(table) == left
+    assert str(where[0]) in found.words
+    with pytest.raises(ValueError, match="refused") as error:
+        read(tmp_path, rows, SERVICE, strict=True)
+    assert kind in str(error.value)
+
+
+def test_lines_are_those_of_the_file_also_behind_quoted_line_ends_and_blank_lines(tmp_path: Path) -> None:
+    rows = [f'{row},"a note\nof two lines"' for row in good()]
+    rows[3] += "\n"  # a blank line behind it
+    rows[8] = "soon" + rows[8]
+    text = lines_of(rows, "t,k,s,n")
+    number = next(k for k, line in enumerate(text.splitlines(), 1) if line.startswith("soon"))
+    assert only(read_jobs(written(tmp_path, text), PLAIN)).lines == (number,)
+
+
+def test_ends_before_starts_and_starts_before_arrivals(tmp_path: Path) -> None:
+    rows = [f"{k + 0.3 * math.sin(k):.5f},a,{k}.5,{k + 2}.5,0" for k in range(1, 41)]
+    rows[3] = "4.25,a,4.5,4.4,0"
+    rows[7] = "8.25,a,8.0,9.0,0"
+    rows[9] = "10.25,a,,12.25,1"  # gave up after 2
+    path = written(tmp_path, lines_of(rows, "t,k,a,b,gone"))
+    table = read_jobs(path, Columns("t", "k", start="a", end="b", abandoned="gone"))
+    told = {rows.kind: (rows.lines, rows.done) for rows in table.bad_rows}
+    assert told == {
+        "end before start": ((5,), "kept as arrivals, their service not used"),
+        "start before arrival": ((9,), "kept, their wait not used"),
+    }
+    assert np.isnan(table.works[[3, 9]]).all()
+    assert table.works[7] == 1.0
+    assert table.waits[9] == 2.0
+    assert np.isnan(table.waits[7])
+    assert table.waits[3] == 0.25
+
+
+def test_unknown_classes_where_classes_are_given(tmp_path: Path) -> None:
+    rows = good()
+    rows[4] = rows[4].replace(",a,", ",c,")
+    found = only(read(tmp_path, rows, known=["a", "b"]))
+    assert (found.kind, found.lines) == ("unknown class", (6,))
+    renamed = read(tmp_path, rows, classes={"a": "gold", "b": "basic"})
+    assert renamed.names == ("basic", "gold")
+    with pytest.raises(ValueError, match=r"no row is of a known class: the log has 'a', 'b'.*known are 'gold'"):
+        read(tmp_path, rows, known=["gold"])
+
+
+def test_duplicates_are_kept_where_stamps_are_rounded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    stamps = np.sort(rng.integers(0, 60, 100))
+    table = read(tmp_path, [f"{t},a,1.0" for t in stamps], seed=3)
+    kinds = {rows.kind: rows.done for rows in table.bad_rows}
+    assert kinds["duplicate of a row above"] == "kept, since stamps are rounded"
+    assert kinds["time stamps rounded to 1"] == "kept, times moved at random within it"
+    assert len(table) == 100
+    assert table.resolution == pytest.approx(1.0)
+    assert np.all(np.diff(table.times) > 0)
+    assert np.all(np.floor(table.times) == stamps)
+    assert np.array_equal(table.times, read(tmp_path, [f"{t},a,1.0" for t in stamps], seed=3).times)
+
+
+def test_fine_stamps_are_left_as_they_are(tmp_path: Path) -> None:
+    assert read(tmp_path, good()).resolution == 0.0
+
+
+# --- dates and time zones ---------------------------------------------------------------------------------------------
+
+
+def dates(start: str, count: int = 40, step: str = "7min", form: str = "%Y-%m-%d %H:%M:%S.%f") -> list[str]:
+    shift = pd.to_timedelta([abs(20.0 * math.sin(k)) for k in range(count)], unit="s")
+    return [f"{d:{form}},a,1" for d in pd.date_range(start, periods=count, freq=step) + shift]
+
+
+def test_dates_count_from_midnight_of_the_first_day(tmp_path: Path) -> None:
+    table = read(tmp_path, dates("2024-03-05 06:30"), time_unit="hours")
+    assert table.times[0] == pytest.approx(6.5)
+    assert str(table.first_day) == "2024-03-05"
+    assert table.day == 24.0
+    assert table.unit == "hours"
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S.%fZ", "%Y-%m-%d %H:%M:%S.%f+01:00"])
+def test_iso_dates_in_all_their_forms(tmp_path: Path, form: str) -> None:
+    table = read(tmp_path, dates("2024-03-05 06:30", form=form), time_unit="hours")
+    assert table.times[0] == pytest.approx(6.5)
+    assert table.bad_rows == ()
+
+
+def test_a_time_zone_moves_dates_with_an_offset_to_its_clock(tmp_path: Path) -> None:
+    rows = dates("2024-03-05 23:30", form="%Y-%m-%d %H:%M:%S.%fZ")
+    table = read(tmp_path, rows, time_unit="hours", timezone="Europe/Berlin")
+    assert table.times[0] == pytest.approx(0.5)
+    assert str(table.first_day) == "2024-03-06"
+
+
+def test_the_hour_that_comes_twice(tmp_path: Path) -> None:
+    """2024-10-27 in Berlin: 02:00 to 03:00 twice. In the order of rows they are told apart."""
+    utc = pd.date_range("2024-10-26 23:10:00.77", periods=40, freq="5min", tz="UTC").tz_convert("Europe/Berlin")
+    rows = [f"{d:%Y-%m-%d %H:%M:%S.%f},a,1" for d in utc]
+    table = read(tmp_path, rows, time_unit="minutes", timezone="Europe/Berlin")
+    doubled = [k for k, d in enumerate(utc) if d.hour == 2]
+    (found,) = (rows for rows in table.bad_rows if "comes twice" in rows.kind)
+    assert found.count == len(doubled) == 24
+    assert found.lines[0] == doubled[0] + 2
+    assert found.done == "kept, told apart by the order of rows"
+    assert not any(rows.done == "sorted" for rows in table.bad_rows)  # no row is earlier than the one above
+    assert sum((table.times >= 120) & (table.times < 180)) == 24  # on the clock the hour holds all of them
+
+
+def test_the_hour_that_there_was_not(tmp_path: Path) -> None:
+    rows = dates("2024-03-31 01:00")
+    found = [rows for rows in read(tmp_path, rows, timezone="Europe/Berlin").bad_rows if "was not" in rows.kind]
+    inside = [k for k, row in enumerate(rows) if row[11:13] == "02"]
+    assert found[0].count == len(inside)
+    assert found[0].lines[0] == inside[0] + 2
+
+
+def test_durations_are_physical_over_a_change_of_the_clock(tmp_path: Path) -> None:
+    """Served from 01:30 to 03:30 in the night of the change: one hour."""
+    minutes = [(k, 6 * (k % 10)) for k in range(30)]
+    rows = [f"2024-03-30 {8 + k // 10:02d}:{m:02d}:03.5,a,2024-03-30 12:00,2024-03-30 13:00" for k, m in minutes]
+    rows.append("2024-03-31 01:30,a,2024-03-31 01:30,2024-03-31 03:30")
+    path = written(tmp_path, lines_of(rows, "t,k,a,b"))
+    columns = Columns("t", "k", start="a", end="b")
+    assert read_jobs(path, columns, timezone="Europe/Berlin", time_unit="hours").works[-1] == pytest.approx(1.0)
+    assert read_jobs(path, columns, time_unit="hours").works[-1] == pytest.approx(2.0)
+
+
+def test_two_date_formats(tmp_path: Path) -> None:
+    rows = dates("2024-03-05 06:30")
+    rows[4] = "05/03/2024 07:00,a,1"
+    found = only(read(tmp_path, rows))
+    assert "two date formats" in found.kind
+    assert (found.lines, found.done) == ((6,), "left out")
+    rows[4] = "2024-03-05 06:58:01.5Z,a,1"
+    assert "with and without an offset" in only(read(tmp_path, rows)).kind
+    assert only(read(tmp_path, rows, timezone="UTC")).done.startswith("kept")
+
+
+def test_numbers_beside_dates_need_a_unit(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="name the time unit of the numbers, one of seconds, minutes"):
+        read(tmp_path, dates("2024-03-05 06:30"), SERVICE)
+
+
+WRONG_TABLES = {
+    "ambiguous dates": (["03/04/2024 10:00,a,1"] * 40, {}, "line 2: column 't' holds '03/04/2024 10:00'.*one way"),
+    "words": (["soon,a,1"] * 40, {}, "must hold numbers or ISO dates such as .*, got 'soon'"),
+    "decimal commas in quotes": (['"1,5",a,1'] * 40, {}, "write decimals with a point"),
+    "decimal commas": (["1,5,a,2,5"] * 40, {}, "most rows do not have the 3 cells"),
+    "decimal commas of services": ([row.rpartition(",")[0] + ',"2,5"' for row in good()], {}, "line 2.*with a point"),
+    "unknown zone": (dates("2024-03-05 06:30"), {"timezone": "Mars/Base"}, "Mars/Base.*is not known"),
+    "zone of numbers": (good(), {"timezone": "UTC"}, "a time zone is for dates only"),
+    "wrong unit": (good(), {"time_unit": "weeks"}, "must be one of seconds, minutes, hours, days"),
+    "one row": (good(1), {}, "1 job can be used, at least 20"),
+    "no rows": ([], {}, "no rows below its header"),
+    "no times": ([",a,1"] * 40, {}, "holds no times"),
+    "classes that are numbers of jobs": ([f"{k}.5,{k},1" for k in range(300)], {}, "300 different classes"),
+    "a name that steers": ([row.replace(",a,", ",a\x1b[31m,") for row in good()], {}, "characters that print"),
+    "negative times": ([f"-{row}" for row in reversed(good())], {}, "line 2.*at least 0"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TABLES)
+def test_a_table_that_cannot_be_used_is_told_in_a_message(tmp_path: Path, name: str) -> None:
+    rows, options, message = WRONG_TABLES[name]
+    columns = SERVICE if "services" in name else PLAIN
+    with pytest.raises(ValueError, match=message) as error:
+        read(tmp_path, rows, columns, **options)
+    assert "\x1b" not in str(error.value)
+    assert "log.csv" in str(error.value) or "unit" in name or "zone" in name
+
+
+def test_columns_that_do_not_go_together() -> None:
+    with pytest.raises(ValueError, match="not both"):
+        Columns("t", service="s", start="a", end="b")
+    with pytest.raises(ValueError, match="one of their starts too"):
+        Columns("t", end="b")
+    with pytest.raises(ValueError, match="the time that was waited"):
+        Columns("t", abandoned="gone")
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [
+        ("utf-8", b""),
+        ("utf-8", codecs.BOM_UTF8),
+        ("utf-16-le", codecs.BOM_UTF16_LE),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+    ],
+)
+def test_separators_and_encodings(tmp_path: Path, separator: str, encoding: str, mark: bytes) -> None:
+    rows = [row.replace(",a,", ",café,") for row in good()]
+    text = lines_of(rows).replace(",", separator)
+    table = read_jobs(written(tmp_path, mark + text.encode(encoding)), SERVICE)
+    assert table.names == ("b", "café")
+    assert table.bad_rows == ()
+
+
+def test_a_wrong_byte_is_named_with_its_line(tmp_path: Path) -> None:
+    text = lines_of([row.replace(",b,", ",caf\xe9,") if k == 7 else row for k, row in enumerate(good())])
+    with pytest.raises(ValueError, match=r"log.csv: line 9: byte 0xe9 at place \d+ is not UTF-8"):
+        read_jobs(written(tmp_path, text.encode("latin-1")), PLAIN)
+
+
+WHOLE = lines_of(good())
+BAD_FILES: dict[str, tuple[bytes, str, str]] = {
+    "empty": (b"", "log.csv", "the file is empty"),
+    "blank": (b"\n\n\n", "log.csv", "nothing but blank lines"),
+    "no Parquet": (WHOLE.encode(), "log.parquet", "is no Parquet file"),
+    "binary": (bytes(range(256)) * 40, "log.csv", "must be a text file"),
+    "a spreadsheet": (b"PK\x03\x04" + bytes(100), "log.xlsx", "save the table as CSV"),
+    "compressed": (b"\x1f\x8b" + bytes(100), "log.csv.gz", "unpack it first"),
+    "UTF-16 without its mark": (WHOLE.encode("utf-16-le"), "log.csv", "UTF-16 without its mark"),
+    "UTF-32": (WHOLE.encode("utf-32"), "log.csv", "UTF-32"),
+    "a cell of 1 MB": (lines_of([*good(), "1," + "x" * 10**6 + ",2"]).encode(), "log.csv", "line 42: .*longer than"),
+    "a header of 1 MB": (b"x" * 10**6, "log.csv", "line 1: .*longer than"),
+    "an open quote": (lines_of([*good(), '1,"a,2', *good()]).encode(), "log.csv", "line 42: .*cannot be read as CSV"),
+    "500 columns": (",".join(f"c{k}" for k in range(500)).encode() + b"\n", "log.csv", "no column 't'.*500 in all"),
+    "a column twice": (lines_of(good(), "t,k,t").encode(), "log.csv", "2 columns 't'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_told_in_one_message(tmp_path: Path, name: str) -> None:
+    content, file, message = BAD_FILES[name]
+    with pytest.raises(ValueError, match=message) as error:
+        read_jobs(written(tmp_path, content, file), PLAIN)
+    assert file in str(error.value)
+    assert len(str(error.value)) < 800
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.9, 0.999])
+def test_a_truncated_parquet_file(tmp_path: Path, share: float) -> None:
+    path = tmp_path / "log.parquet"
+    pd.DataFrame({"t": np.arange(40) * 1.37, "k": ["a", "b"] * 20}).to_parquet(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: max(5, int(share * len(whole)))])
+    with pytest.raises(ValueError, match=r"log\.parquet: cannot be read as Parquet"):
+        read_jobs(path, PLAIN)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for name, message in (("pipe.csv", "is not a file"), ("folder.csv", "is not a file"), ("none.csv", "no such file")):
+        with pytest.raises(ValueError, match=message):
+            read_jobs(tmp_path / name, PLAIN)
+
+
+def test_parquet_and_frames_are_read_as_csv_is(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"t": pd.date_range("2024-05-01 08:00:00.123", periods=40, freq="61s"), "k": ["a", "b"] * 20, "s": 2.5}
+    )
+    frame.to_parquet(tmp_path / "log.parquet")
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    files = (frame, tmp_path / "log.parquet", tmp_path / "log.csv")
+    tables = [read_jobs(source, SERVICE, time_unit="minutes") for source in files]
+    for other in tables[1:]:
+        assert np.array_equal(tables[0].times, other.times)
+        assert np.array_equal(tables[0].works, other.works)
+        assert np.array_equal(tables[0].classes, other.classes)
+    aware = frame.assign(t=frame["t"].dt.tz_localize("Europe/Berlin"))
+    assert np.array_equal(read_jobs(aware, SERVICE, time_unit="minutes").times, tables[0].times)
+
+
+def test_several_files_are_classes_by_their_names(tmp_path: Path) -> None:
+    one = written(tmp_path, lines_of([row.split(",")[0] for row in good()], "t"), "chat.csv")
+    other = written(tmp_path, lines_of(["soon", *(row.split(",")[0] for row in good(30, 1.7))], "t"), "code.csv")
+    table = read_jobs([one, other], Columns("t"))
+    assert table.names == ("chat", "code")
+    assert np.bincount(table.classes).tolist() == [40, 30]
+    found = next(rows for rows in table.bad_rows if "text" in rows.kind)
+    assert found.lines == ("code.csv:2",)
+
+
+def test_rows_that_count_jobs(tmp_path: Path) -> None:
+    slots = pd.date_range("2024-05-01 08:00", periods=36, freq="5min")
+    counts = [k % 4 for k in range(36)]
+    rows = [f"{slot:%Y-%m-%dT%H:%M:%SZ},{n}" for slot, n in zip(slots, counts, strict=True)]
+    columns = Columns("t", count="n")
+    table = read_jobs(written(tmp_path, lines_of(rows, "t,n")), columns, time_unit="minutes")
+    assert len(table) == sum(counts)
+    assert table.resolution == pytest.approx(5.0)
+    assert np.bincount(((table.times - 480.0) // 5.0).astype(int), minlength=36).tolist() == counts
+    assert (table.begin, table.end) == (480.0, pytest.approx(660.0))
+    rows[3] = rows[3].replace(",3", ",2.5")
+    table = read_jobs(written(tmp_path, lines_of(rows, "t,n")), columns, time_unit="minutes")
+    assert any("no whole number" in found.kind and found.lines == (5,) for found in table.bad_rows)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_no_row_is_lost_in_silence(data: st.DataObject) -> None:
+    """Whatever stands in the cells: a row is a job, or it is told that it was left out."""
+    cell = st.sampled_from(["", "1.5", "nan", "x", "2024-01-01", "7", "1e400", "NA", "0"])
+    rows = [{"t": str(1.371 * (k + 1)), "k": "a", "s": "1.0"} for k in range(40)]
+    for _ in range(data.draw(st.integers(0, 8))):
+        row = rows[data.draw(st.integers(0, 39))]
+        row[data.draw(st.sampled_from(["t", "k", "s"]))] = data.draw(cell)
+    frame = pd.DataFrame(rows, dtype=object)
+    table = read_jobs(frame, SERVICE)
+    left_out = sum(rows.count for rows in table.bad_rows if rows.done == "left out")
+    assert len(table) + left_out == len(frame)
+    assert np.all(np.diff(table.times) >= 0)
+    assert not np.any(table.works < 0)
