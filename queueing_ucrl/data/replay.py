@@ -89,9 +89,7 @@ def playable(jobs: LoggedJobs, system: System, seed: int) -> PlayedJobs:
         law = system.patience_of(i)
         if law is not None:
             patience[mine] = _drawn(law, randomness.rng(i, "replay patience"), int(mine.sum()))
-    clock = jobs.day if jobs.day is not None else _shift_period(system)
-    origin = jobs.begin if clock is None else clock * math.floor(jobs.begin / clock)
-    return PlayedJobs(replace(jobs, works=works), patience, int(np.isnan(jobs.works).sum()), origin)
+    return PlayedJobs(replace(jobs, works=works), patience, int(np.isnan(jobs.works).sum()), _origin(jobs, system))
 
 
 def _drawn(law: Any, rng: np.random.Generator, count: int) -> FloatArray:
@@ -100,11 +98,14 @@ def _drawn(law: Any, rng: np.random.Generator, count: int) -> FloatArray:
     return values
 
 
-def _shift_period(system: System) -> float | None:
-    """Where servers come and go by the clock, the replay must begin at its hour."""
-    if not isinstance(system.servers, Shifts):
-        return None
-    return system.servers.period if math.isfinite(system.servers.period) else math.inf
+def _origin(jobs: LoggedJobs, system: System) -> float:
+    """When a replay begins: with the log, or where there is a clock (days, shifts) at the beginning of its period."""
+    period = jobs.day
+    if period is None and isinstance(system.servers, Shifts):
+        period = system.servers.period
+    if period is None:
+        return jobs.begin
+    return period * math.floor(jobs.begin / period) if math.isfinite(period) else 0.0
 
 
 def replay_system(system: System, jobs: PlayedJobs) -> System:
