@@ -9,6 +9,8 @@ from queueing_ucrl.accounts.steady_state import mser5 as mser5
 from queueing_ucrl.accounts.totals import Account as Account
 from queueing_ucrl.accounts.totals import Comparator as Comparator
 from queueing_ucrl.accounts.totals import Counts as Counts
+from queueing_ucrl.data.fit import Fit as Fit
+from queueing_ucrl.data.fit import fit as fit
 from queueing_ucrl.errors import FolderError as FolderError
 from queueing_ucrl.errors import ScenarioError as ScenarioError
 from queueing_ucrl.errors import SolverError as SolverError

@@ -2,14 +2,23 @@ r"""Does anybody balk? Whether arrivals depend on how many are there already.
 
 In hour h of the day, with s jobs in the system, arrivals come at rate b_h e^{beta s}: beta < 0 if a crowd puts people
 off, > 0 if it attracts, 0 if they do not look. N_hs arrivals came in e_hs of observed time. The rates b_h of the hours
-are maximised out; what is left is the likelihood of where, given the hour, the arrivals fell:
+are maximised out; what is left is the likelihood of where, given the hour, the arrivals fell, with the derivative
 
-    l(beta) = sum_h [ beta sum_s s N_hs - N_h log(sum_s e_hs e^{beta s} / e_h) ]
+    U(beta) = sum_h [ sum_s s N_hs - N_h m_h(beta) ],   m_h(beta) = sum_s s e_hs e^{beta s} / sum_s e_hs e^{beta s}
 
-It is concave: beta by Newton's method, its error from the second derivative, and the likelihood ratio
-2 (l(beta) - l(0)) is chi-square with 1 degree if nobody looks. The hours matter: at rush hour there are more arrivals
-and more jobs in the system, which looks like a crowd that attracts. So does a day that is busier than others
-(see `levels.day_factor`): where days differ, an attraction found here may be no more than that.
+The hours matter: at rush hour there are more arrivals and more jobs in the system, which looks like a crowd that
+attracts. But they cost: an hour in which more came by chance was also fuller, so N_h m_h is too large on average, by
+the covariance of its arrivals and its mean state, whether the hour is long or short. In each hour of the day this is
+estimated from its repetitions (day d had N_hd arrivals and S_hd = integral of s dt in e_hd of time) and added:
+
+    c = sum_h D / (D - 1) sum_d (N_hd - N_h e_hd / e_h) (S_hd - S_h e_hd / e_h) / e_h
+
+beta solves U(beta) + c = 0; (U(0) + c) / sqrt(-U'(0) + v) is nearly standard normal if nobody looks, v the variance of
+c as the repetitions show it. Hours that were seen once tell nothing. Without a `day` the log is one hour, cut into ten
+repetitions.
+
+A day that is busier than others looks like a crowd that attracts, too: where days differ (`levels.day_factor`), an
+attraction found here may be no more than that.
 """
 
 from __future__ import annotations
@@ -25,17 +34,18 @@ from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
 from queueing_ucrl.data.observed import Observed, slot_of, within
 
 SLOTS = 24
-MOST_STEPS = 100  # of Newton's method
+REPETITIONS = 10  # of a log without days
+MOST_STEPS = 200  # of Newton's method
 
 
 @dataclass(frozen=True)
 class Balking(Finding):
     """How arrivals depend on the number in the system."""
 
-    slope: float  # beta; nan where the state never varies
+    slope: float  # beta; nan where the state never varies within an hour, or no hour came again
     low: float
     high: float
-    p_value: float  # of "arrivals do not depend on the state"
+    p_value: float  # of "arrivals do not depend on the state"; nan as above
     per_job: float  # e^beta - 1: change of the rate for each job more
     crowded: float  # rate when crowded over rate when quiet, at the two states below
     quiet_state: int  # a tenth of the time there are at most so many
@@ -68,22 +78,31 @@ def balking(
     A job that has not left has the exit inf. The state an arrival sees is the number before it: exits at the same time
     count, entries at the same time do not.
     """
-    from scipy.special import ndtri
-    from scipy.stats import chi2
+    from scipy.special import ndtr, ndtri
 
-    counts, exposures = state_table(arrivals, entries, exits, observed, day=day, slots=slots)
-    by_hour = counts.sum(axis=1)
+    table = state_table(arrivals, entries, exits, observed, day=day, slots=slots)
+    counts, exposures = table.counts, table.exposures
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(exposures.sum(axis=1) > 0, by_hour / exposures.sum(axis=1), 0.0)
-    expected = (share[:, None] * exposures).sum(axis=0)
-    beta, information, ratio = _slope(counts, exposures)
-    reach = float(ndtri(0.5 + 0.5 * level)) / math.sqrt(information) if information > 0 else math.inf
+        rate = np.where(exposures.sum(axis=1) > 0, counts.sum(axis=1) / exposures.sum(axis=1), 0.0)
+    expected = (rate[:, None] * exposures).sum(axis=0)
+    beta, error, z = _slope(table)
+    reach = float(ndtri(0.5 + 0.5 * level)) * error
     quiet, crowded = _tenths(exposures.sum(axis=0))
     return Balking(
-        beta, beta - reach, beta + reach, float(chi2.sf(max(ratio, 0.0), 1)), math.expm1(beta),
+        beta, beta - reach, beta + reach, float(2.0 * ndtr(-abs(z))), math.expm1(beta),
         math.exp(beta * (crowded - quiet)), quiet, crowded, tuple(int(n) for n in counts.sum(axis=0)),
         tuple(exposures.sum(axis=0).tolist()), tuple(expected.tolist()), level,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StateTable:
+    """Arrivals and observed time by hour of the day (rows) and state (columns)."""
+
+    counts: FloatArray
+    exposures: FloatArray
+    correction: FloatArray  # c, by hour; nan for hours that did not come again
+    uncertainty: FloatArray  # v, by hour
 
 
 def state_table(
@@ -94,80 +113,100 @@ def state_table(
     *,
     day: float | None = None,
     slots: int = SLOTS,
-) -> tuple[FloatArray, FloatArray]:
-    """(arrivals, observed time), a row for each hour of the day, a column for each state."""
+) -> StateTable:
+    """Count arrivals, and add up time, in each state of each hour."""
     times, pairs = within(arrivals, observed)
     into, out = np.sort(np.asarray(entries, np.float64)), np.sort(np.asarray(exits, np.float64))
     if into.shape != out.shape or into.ndim != 1 or np.any(np.isnan(into)) or np.any(np.isnan(out)):
         raise ValueError("each entry needs an exit, inf for a job that has not left")
-
-    def state_before(t: FloatArray) -> IntArray:
-        return np.searchsorted(into, t, side="left") - np.searchsorted(out, t, side="right")
-
-    width = day / slots if day else None
-    marks = (
-        width * np.arange(math.ceil(pairs[0, 0] / width), math.floor(pairs[-1, 1] / width) + 1)
-        if width
-        else np.empty(0)
-    )
+    begin, end = float(pairs[0, 0]), float(pairs[-1, 1])
+    width = day / slots if day else (end - begin) / REPETITIONS
+    shift = 0.0 if day else begin
+    marks = shift + width * np.arange(math.ceil((begin - shift) / width), math.floor((end - shift) / width) + 1)
     edges = np.unique(np.concatenate([into, out[np.isfinite(out)], pairs.ravel(), marks]))
-    start, end = edges[:-1], edges[1:]
-    middle = 0.5 * (start + end)
+    middle, length = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
     place = np.searchsorted(pairs[:, 0], middle, side="right") - 1
     seen = (place >= 0) & (middle < pairs[np.maximum(place, 0), 1])
-    start, end, middle = start[seen], end[seen], middle[seen]
+    middle, length = middle[seen], length[seen]
     state = np.searchsorted(into, middle) - np.searchsorted(out, middle)
-    at_arrival = state_before(times)
+    at_arrival = np.searchsorted(into, times, side="left") - np.searchsorted(out, times, side="right")
     if np.any(state < 0) or np.any(at_arrival < 0):
         raise ValueError("jobs must not leave before they enter")
-    rows, of_arrivals = _hours(middle, day, slots), _hours(times, day, slots)
-    columns = 1 + int(max(state.max(initial=0), at_arrival.max(initial=0)))
-    shape = (1 + int(max(rows.max(initial=0), of_arrivals.max(initial=0))), columns)
-    size = shape[0] * shape[1]
-    exposures = np.bincount(rows * columns + state, end - start, minlength=size).reshape(shape).astype(np.float64)
-    counts = np.bincount(of_arrivals * columns + at_arrival, minlength=size).reshape(shape).astype(np.float64)
-    return counts, exposures
+    both = np.concatenate([middle, times])
+    hours = slot_of(both, day, slots) if day else np.zeros(both.size, dtype=np.int64)
+    repetition = np.floor(both / day) if day else np.minimum(np.floor((both - begin) / width), REPETITIONS - 1)
+    return _table(length, state, at_arrival, hours, repetition.astype(np.int64))
 
 
-def _hours(times: FloatArray, day: float | None, slots: int) -> IntArray:
-    """Which row times belong to."""
-    return slot_of(times, day, slots) if day else np.zeros(times.size, dtype=np.int64)
+def _table(length: FloatArray, state: IntArray, at_arrival: IntArray, hours: IntArray, days: IntArray) -> StateTable:
+    """From stretches (length, state) and arrivals (the state seen); hours and days of stretches, then of arrivals."""
+    rows, columns = 1 + int(hours.max()), 1 + int(max(state.max(), at_arrival.max(initial=0)))
+    here, there = hours[: length.size], hours[length.size :]
+    size = rows * columns
+    exposures = np.bincount(here * columns + state, length, minlength=size).reshape(rows, columns)
+    counts = np.bincount(there * columns + at_arrival, minlength=size).reshape(rows, columns)
+    pieces, which = np.unique(days * rows + hours, return_inverse=True)
+    e, s, n = (
+        np.bincount(which[part], weights, minlength=pieces.size)
+        for part, weights in (
+            (slice(None, length.size), length),
+            (slice(None, length.size), length * state),
+            (slice(length.size, None), np.ones(there.size)),
+        )
+    )
+    hour = pieces % rows
+    e_h, s_h, n_h, repeated = (np.bincount(hour, x, minlength=rows) for x in (e, s, n, e > 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        products = (n - n_h[hour] * e / e_h[hour]) * (s - s_h[hour] * e / e_h[hour])
+        factor = repeated / ((repeated - 1.0) * e_h)
+        mean = np.bincount(hour, products, minlength=rows) / repeated
+        squares = np.bincount(hour, (products - mean[hour]) ** 2, minlength=rows)
+        correction = factor * mean * repeated
+        uncertainty = factor * factor * squares * repeated / (repeated - 1.0)
+    known = (repeated > 1) & (e_h > 0)
+    return StateTable(
+        counts.astype(np.float64),
+        exposures.astype(np.float64),
+        np.where(known, correction, math.nan),
+        np.where(known, uncertainty, math.nan),
+    )
 
 
-def _slope(counts: FloatArray, exposures: FloatArray) -> tuple[float, float, float]:
-    """(beta, information, likelihood ratio); nan, 0 and 0 where the state never varies within an hour."""
-    kept = (counts.sum(axis=1) > 0) & (np.count_nonzero(exposures, axis=1) > 1)
-    n, e = counts[kept].sum(axis=1), exposures[kept]
-    states = np.arange(counts.shape[1], dtype=np.float64)
-    seen = float((counts[kept] * states).sum())
+def _slope(table: StateTable) -> tuple[float, float, float]:
+    """(beta, its error, z of the test); nan where the state never varies within an hour or no hour came again."""
+    kept = (table.counts.sum(axis=1) > 0) & (np.count_nonzero(table.exposures, axis=1) > 1)
+    kept &= ~np.isnan(table.correction)
+    n, e = table.counts[kept].sum(axis=1), table.exposures[kept]
     if not n.size:
-        return math.nan, 0.0, 0.0
-    # an arrival in a state of no exposure, at the very edge of an hour, counts for the slope as any other
-    lowest = (n * np.argmax(e > 0, axis=1)).sum()
-    highest = (n * (states.size - 1 - np.argmax(e[:, ::-1] > 0, axis=1))).sum()
-    if not lowest < seen < highest:
-        return (-math.inf if seen <= lowest else math.inf), 0.0, math.inf
+        return math.nan, math.nan, math.nan
+    states = np.arange(e.shape[1], dtype=np.float64)
+    seen = float((table.counts[kept] * states).sum() + table.correction[kept].sum())
+    mean, variance = _tilted(0.0, n, e, states)
+    v = float(table.uncertainty[kept].sum())
+    z = (seen - mean) / math.sqrt(variance + v)
+    lowest = float((n * np.argmax(e > 0, axis=1)).sum())
+    highest = float((n * (states.size - 1 - np.argmax(e[:, ::-1] > 0, axis=1))).sum())
+    if not lowest < seen < highest:  # all arrivals in the emptiest states, say: no slope is steep enough
+        return math.copysign(math.inf, z), math.inf, z
     beta = 0.0
     for _ in range(MOST_STEPS):
-        mean, variance, _ = _tilted(beta, n, e, states)
-        step = (seen - mean) / variance
-        step = min(max(step, -1.0), 1.0)
+        mean, variance = _tilted(beta, n, e, states)
+        step = min(max((seen - mean) / variance, -0.5), 0.5)
         beta += step
         if abs(step) <= 1e-12 * (1.0 + abs(beta)):
             break
-    _, information, value = _tilted(beta, n, e, states)
-    return beta, information, 2.0 * (beta * seen - value)
+    information = _tilted(beta, n, e, states)[1]
+    return beta, math.sqrt(information + v) / information, z
 
 
-def _tilted(beta: float, n: FloatArray, e: FloatArray, states: FloatArray) -> tuple[float, float, float]:
-    """Sums over hours of n times mean, variance, and log of the mean of e^{beta s}."""
-    top = beta * (states[-1] if beta > 0 else 0.0)
-    weights = e * np.exp(beta * states - top)
+def _tilted(beta: float, n: FloatArray, e: FloatArray, states: FloatArray) -> tuple[float, float]:
+    """Sums over hours of N times the mean and the variance of the state, weighted by e^{beta s}."""
+    weights = e * np.exp(beta * states - max(beta * states[-1], 0.0))
     total = weights.sum(axis=1)
     mean = (weights * states).sum(axis=1) / total
-    variance = (weights * states * states).sum(axis=1) / total - mean * mean
-    value = np.log(total / e.sum(axis=1)) + top
-    return float((n * mean).sum()), float((n * variance).sum()), float((n * value).sum())
+    apart = states - mean[:, None]
+    variance = (weights * apart * apart).sum(axis=1) / total
+    return float((n * mean).sum()), float((n * variance).sum())
 
 
 def _tenths(exposures: FloatArray) -> tuple[int, int]:

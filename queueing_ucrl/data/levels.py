@@ -120,6 +120,21 @@ def day_factor(
     )  # fmt: skip
 
 
+def local_day_cv(counts: npt.ArrayLike, expected: npt.ArrayLike) -> float:
+    r"""The cv of the days' factor from neighbours only, so that a level that changes for good is not taken for it.
+
+    With x = N / e and the level a = (N + N') / (e + e') of two days that follow each other,
+    E[(x - x')^2] = a (1/e + 1/e') + 2 a^2 cv^2: the sums of both sides over all such pairs give cv. 0 of fewer than 3.
+    """
+    n, e = np.asarray(counts, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    n, e = n[e > 0], e[e > 0]
+    if n.size < 3 or n.sum() == 0:
+        return 0.0
+    x, a = n / e, (n[1:] + n[:-1]) / (e[1:] + e[:-1])
+    beyond = np.diff(x) ** 2 - a * (1.0 / e[1:] + 1.0 / e[:-1])
+    return math.sqrt(max(0.0, float(beyond.sum() / (2.0 * np.sum(a * a)))))
+
+
 def _spread(n: FloatArray, e: FloatArray, squared_cv: float) -> float:
     """sum (N_d - a e_d)^2 / (e_d + cv^2 e_d^2), with the level a that makes it smallest."""
     variance = e + squared_cv * e * e
@@ -182,7 +197,8 @@ def change_points(
 ) -> ChangePoints:
     """Splits of counts in bins (days, say) into parts of constant level.
 
-    With a `cv` the null law has a gamma factor for each bin: days that differ by chance are no change.
+    With a `cv` (see `local_day_cv`) the null law has a gamma factor for each bin: days that differ by chance are no
+    change.
     """
     n, e = np.asarray(counts, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     if n.shape != e.shape or n.ndim != 1 or not np.all(e >= 0) or np.any(n[e == 0] > 0) or np.any(n != np.floor(n)):

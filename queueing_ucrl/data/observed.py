@@ -96,11 +96,16 @@ def counts_in(times: FloatArray, starts: FloatArray, ends: FloatArray) -> tuple[
 
 
 def slot_of(times: npt.ArrayLike, period: float, slots: int) -> IntArray:
-    """Which of `slots` equal parts of the period each time falls into."""
+    """Which of `slots` equal parts of the period each time falls into: slot k is [k width, (k + 1) width).
+
+    Rounded stamps lie on edges often, and a quotient may fall on the wrong side: the edge itself decides.
+    """
     array = np.asarray(times, dtype=np.float64)
-    phase = array / period
-    place = np.floor((phase - np.floor(phase)) * slots).astype(np.int64)
-    return np.minimum(place, slots - 1)
+    width = period / slots
+    phase = array - np.floor(array / period) * period
+    place = np.floor(phase / width)
+    place += (phase >= width * (place + 1.0)).astype(np.float64) - (phase < width * place)
+    return np.clip(place, 0, slots - 1).astype(np.int64)
 
 
 def slot_exposure(observed: Observed, period: float, slots: int) -> FloatArray:
@@ -117,4 +122,5 @@ def slot_exposure(observed: Observed, period: float, slots: int) -> FloatArray:
     rounds = (whole[:, 1] - whole[:, 0]).sum()
     passed = np.clip(phase[:, :, None] - width * np.arange(slots), 0.0, width)
     exposure: FloatArray = rounds * width + (passed[:, 1] - passed[:, 0]).sum(axis=0)
-    return np.maximum(exposure, 0.0)
+    # less than a billionth of a slot is what rounding leaves of nothing
+    return np.where(exposure > 1e-9 * width, exposure, 0.0)

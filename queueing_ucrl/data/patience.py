@@ -24,7 +24,7 @@ import numpy.typing as npt
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
 from queueing_ucrl.data.rates import RateInterval, rate_interval
-from queueing_ucrl.data.service_laws import LawFit, nelder_mead, unit_of, weibull_law, weibull_shape
+from queueing_ucrl.data.service_laws import LawFit, by_aic, nelder_mead, unit_of, weibull_law, weibull_shape
 from queueing_ucrl.model.laws import Exponential, Gamma, Law, LogNormal
 
 FEW = 10  # abandonments: of fewer, no law but the exponential one is fitted
@@ -74,8 +74,6 @@ def _checked(waits: npt.ArrayLike, abandoned: npt.ArrayLike) -> tuple[FloatArray
 
 def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL) -> PatienceFit:
     """Rates, laws and the test from times in queue and who gave up."""
-    from scipy.stats import chi2
-
     x, gave_up = _checked(waits, abandoned)
     positive = x > 0
     at_once, no_wait = int(np.sum(~positive & gave_up)), int(np.sum(~positive & ~gave_up))
@@ -88,12 +86,19 @@ def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float
         return PatienceFit(rate, (), {}, math.nan, waited.size, at_once, no_wait)
     unit = unit_of(waited)
     fits, refused = censored_fits(waited / unit, events, unit)
-    by_kind = {fit.kind: fit for fit in fits}
-    p = math.nan
-    if "weibull" in by_kind:
-        ratio = 2.0 * (by_kind["weibull"].log_likelihood - by_kind["exponential"].log_likelihood)
-        p = float(chi2.sf(max(ratio, 0.0), 1))
+    p = exponential_p_value(waited / unit, events)
     return PatienceFit(rate, fits, refused, p, waited.size, at_once, no_wait)
+
+
+def exponential_p_value(waits: FloatArray, events: BoolArray) -> float:
+    """Of "patience is exponential", by the likelihood ratio within the Weibull laws; nan where these have no best."""
+    from scipy.stats import chi2
+
+    try:
+        best = _weibull(waits, events, 1.0)[1]
+    except (ValueError, ArithmeticError):
+        return math.nan
+    return float(chi2.sf(max(2.0 * (best - _exponential(waits, events, 1.0)[1]), 0.0), 1))
 
 
 def kaplan_meier(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL) -> Survival:
@@ -141,11 +146,8 @@ def censored_fits(x: FloatArray, events: BoolArray, unit: float = 1.0) -> tuple[
         except (ValueError, ArithmeticError) as reason:
             refused[kind] = str(reason)
             continue
-        value -= float(events.sum()) * math.log(unit)
         found.append(LawFit(kind, law, value, parameters, 2.0 * parameters - 2.0 * value, math.nan, math.nan))
-    best = min(fit.aic for fit in found)
-    ordered = sorted(found, key=lambda fit: fit.aic)
-    return tuple(fit.compared(best) for fit in ordered), refused
+    return by_aic(found, float(events.sum()) * math.log(unit)), refused
 
 
 def _exponential(x: FloatArray, events: BoolArray, unit: float) -> tuple[Law, float, int]:

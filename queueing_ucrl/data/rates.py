@@ -6,7 +6,8 @@ pattern          a day has m slots; slot j had n_j arrivals in e_j of observed t
                  circle of slots into k arcs of constant rate: log-likelihood sum over arcs of n log(n / e) - n. The
                  best arcs for each k are found by dynamic programming from every first cut, O(k m^3).
 how many steps   the smallest -2 log-likelihood + k log N + 2 log C(m, k), N arrivals: BIC for the k rates, and the
-                 number of ways to place k cuts (extended BIC, Chen and Chen 2008); one step has no cut.
+                 number of ways to place k cuts (extended BIC, Chen and Chen 2008); one step has no cut. Where counts
+                 vary more than Poisson ones the log-likelihood is divided by their dispersion.
 weekdays         the same for groups of weekdays: each group with steps of its own, or all with the same steps times
                  a level of the group's.
 """
@@ -128,11 +129,11 @@ def _cuts(origins: list[IntArray], start: int, m: int) -> tuple[int, ...]:
     return tuple(sorted({*places, start}))
 
 
-def _criterion(found: Segmentation, slots: int, arrivals: float) -> float:
-    """Extended BIC: -2 log-likelihood + k log N + 2 log C(m, k)."""
+def _criterion(found: Segmentation, slots: int, arrivals: float, dispersion: float) -> float:
+    """Extended BIC: -2 log-likelihood / dispersion + k log N + 2 log C(m, k)."""
     k = found.steps
     places = math.log(math.comb(slots, k)) if k > 1 else 0.0
-    return -2.0 * found.log_likelihood + k * math.log(max(arrivals, 2.0)) + 2.0 * places
+    return -2.0 * found.log_likelihood / dispersion + k * math.log(max(arrivals, 2.0)) + 2.0 * places
 
 
 # --- a pattern of the day and the week --------------------------------------------------------------------------------
@@ -193,12 +194,14 @@ def step_pattern(
     slots: int = SLOTS,
     first_weekday: int | None = None,
     most: int = MOST_STEPS,
+    dispersion: float = 1.0,
     level: float = LEVEL,
 ) -> StepPattern:
     """The pattern of steps with the smallest extended BIC: constant, over the day, or over the week.
 
     `day` is the length of a day, and a day begins at 0. Weekdays are looked at if the first day's is given (Monday is
-    0) and a week or more was observed.
+    0) and a week or more was observed. `dispersion`: how much counts vary beyond the pattern
+    (`levels.slot_dispersion`), 1 for Poisson counts; below 1 it is taken as 1.
     """
     array, pairs = within(times, observed)
     if not array.size:
@@ -214,7 +217,11 @@ def step_pattern(
     groupings = {
         name: [[(d - shift) % DAYS for d in group] for group in groups] for name, groups in GROUPINGS.items()
     } if weekly else {"all days alike": [[0]]}  # fmt: skip
-    fits = [fit for name, groups in groupings.items() for fit in _fits(name, groups, counts, exposures, most)]
+    fits = [
+        fit
+        for name, groups in groupings.items()
+        for fit in _fits(name, groups, counts, exposures, most, max(1.0, dispersion))
+    ]
     fits.sort(key=lambda fit: fit.criterion)
     best = fits[0]
     candidates = tuple(Candidate(fit.name, fit.steps, fit.criterion - best.criterion) for fit in fits)
@@ -225,7 +232,7 @@ def step_pattern(
 def _mend_edges(counts: FloatArray, exposures: FloatArray) -> None:
     flat_n, flat_e = counts.reshape(-1), exposures.reshape(-1)
     for k in np.flatnonzero((flat_n > 0) & (flat_e == 0)):
-        neighbour = next(j % flat_n.size for j in (k - 1, k + 1) if flat_e[j % flat_n.size] > 0)
+        neighbour = max((k - 1, k + 1), key=lambda j: flat_e[j % flat_n.size]) % flat_n.size
         flat_n[neighbour] += flat_n[k]
         flat_n[k] = 0
 
@@ -240,30 +247,39 @@ class _Fit:
     exposure: FloatArray
 
 
-def _fits(name: str, groups: list[list[int]], counts: FloatArray, exposures: FloatArray, most: int) -> list[_Fit]:
+def _fits(
+    name: str, groups: list[list[int]], counts: FloatArray, exposures: FloatArray, most: int, dispersion: float
+) -> list[_Fit]:
     """The best pattern of this grouping of days; of several groups also with the same steps for all."""
     n = np.array([counts[group].sum(axis=0) for group in groups])
     e = np.array([exposures[group].sum(axis=0) for group in groups])
     if np.any(e.sum(axis=1) == 0):  # a day of the week that was never looked on
         return []
-    found = [_own_steps(name, groups, n, e, counts.shape, most)]
+    found = [_own_steps(name, groups, n, e, counts.shape, most, dispersion)]
     if len(groups) > 1 and np.all(n.sum(axis=1) > 0):
-        found.append(_same_steps(name, groups, n, e, counts.shape, most))
+        found.append(_same_steps(name, groups, n, e, counts.shape, most, dispersion))
     return found
 
 
 def _own_steps(
-    name: str, groups: list[list[int]], n: FloatArray, e: FloatArray, shape: tuple[int, ...], most: int
+    name: str,
+    groups: list[list[int]],
+    n: FloatArray,
+    e: FloatArray,
+    shape: tuple[int, ...],
+    most: int,
+    dispersion: float,
 ) -> _Fit:
-    total, criterion, steps = n.sum(), 0.0, 0
+    total, slots, criterion, steps = n.sum(), n.shape[1], 0.0, 0
     scale = total / e.sum()  # exposures as expected counts: nothing depends on the unit of time
     rates, count, exposure = np.empty(shape), np.empty(shape), np.empty(shape)
     for group, counts, exposures in zip(groups, n, e, strict=True):
         tried = best_segmentations(counts, exposures * scale, most)
-        best = min(tried, key=lambda one: _criterion(one, counts.size, total))
-        criterion += _criterion(best, counts.size, total)
+        values = [_criterion(one, slots, total, dispersion) for one in tried]
+        best = tried[int(np.argmin(values))]
+        criterion += min(values)
         steps += best.steps
-        labels = _labels(best, counts.size)
+        labels = _labels(best, slots)
         for array, values in ((count, counts), (exposure, exposures)):
             array[group] = np.bincount(labels, values)[labels]
         rates[group] = count[group] / exposure[group]
@@ -271,7 +287,13 @@ def _own_steps(
 
 
 def _same_steps(
-    name: str, groups: list[list[int]], n: FloatArray, e: FloatArray, shape: tuple[int, ...], most: int
+    name: str,
+    groups: list[list[int]],
+    n: FloatArray,
+    e: FloatArray,
+    shape: tuple[int, ...],
+    most: int,
+    dispersion: float,
 ) -> _Fit:
     """rate = level of the group times step: each is fitted with the other held, until the cuts stay and both agree."""
     total, slots = n.sum(), n.shape[1]
@@ -280,7 +302,7 @@ def _same_steps(
     for _ in range(100):
         expected = (levels[:, None] * e * scale).sum(axis=0)
         tried = best_segmentations(n.sum(axis=0), expected, most)
-        best = min(tried, key=lambda one: _criterion(one, slots, total))
+        best = tried[int(np.argmin([_criterion(one, slots, total, dispersion) for one in tried]))]
         labels = _labels(best, slots)
         factors = (np.bincount(labels, n.sum(axis=0)) / np.bincount(labels, expected))[labels]
         before, levels = levels, n.sum(axis=1) / (factors * e * scale).sum(axis=1)
@@ -291,7 +313,7 @@ def _same_steps(
         fit += float(np.sum(np.where(n > 0, n * np.log(factors), 0.0)))
     # the term -n of both is the number of arrivals: the same for every pattern
     extra = (len(groups) - 1) * math.log(total)
-    criterion = _criterion(Segmentation(best.cuts, fit), slots, total) + extra
+    criterion = _criterion(Segmentation(best.cuts, fit), slots, total, dispersion) + extra
     rates, count, exposure = np.empty(shape), np.empty(shape), np.empty(shape)
     for k, group in enumerate(groups):
         rates[group] = levels[k] * factors * scale

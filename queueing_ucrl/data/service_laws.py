@@ -4,6 +4,7 @@ r"""How long services take: moments, whether they are exponential, which law fit
                    order. The mean is estimated, so tables for a known law do not apply; but A^2 of exponential numbers
                    does not depend on their mean, and its law is simulated: p = (1 + #{simulated >= seen}) / (B + 1)
                    is exact. Above 1000 services the law at 1000 is used, with Stephens' factor 1 + 0.6 / n for both.
+               Rounded durations are first moved within their resolution, as exponential ones would lie there.
     laws           by maximum likelihood, compared by AIC = 2 (parameters) - 2 log-likelihood, with the distance of
                    Kolmogorov and Smirnov as a figure: the largest difference of the distribution functions.
     classes        Anderson and Darling's statistic of k samples, by permutation of the classes (exact): any difference
@@ -88,7 +89,11 @@ class Moments(Finding):
 
 
 def moments(values: npt.ArrayLike, *, level: float = LEVEL) -> Moments:
-    """Student's interval for the mean; for cv^2 the delta method on its logarithm."""
+    """Student's interval for the mean; for cv^2 the jackknife on its logarithm.
+
+    At 500 durations the latter holds the truth in 94 % of exponential and gamma samples, but in 80 % of lognormal ones
+    with cv 1.3: what a heavy tail may still bring cannot be seen.
+    """
     from scipy.stats import t as student
 
     x = durations(values)
@@ -103,14 +108,25 @@ def moments(values: npt.ArrayLike, *, level: float = LEVEL) -> Moments:
     reach = float(student.isf(0.5 * (1.0 - level), n - 1))
     half = reach * math.sqrt(variance / n)
     cv2 = variance / (mean * mean)
-    # influence of a number on log(cv^2) = log(variance) - 2 log(mean)
-    influence = (apart * apart - variance) / variance - 2.0 * apart / mean
-    spread = math.exp(reach * math.sqrt(float(np.mean(influence * influence)) / n))
+    low, high = _jackknife(apart, mean, variance, reach)
     skewness = float(np.mean(apart**3)) / float(np.mean(apart * apart)) ** 1.5
     return Moments(
-        n, mean * unit, (mean - half) * unit, (mean + half) * unit, cv2, cv2 / spread, cv2 * spread, skewness,
+        n, mean * unit, (mean - half) * unit, (mean + half) * unit, cv2, low, high, skewness,
         float(x.min()), float(x.max()), level,
     )  # fmt: skip
+
+
+def _jackknife(apart: FloatArray, mean: float, variance: float, reach: float) -> tuple[float, float]:
+    """The interval of cv^2 from log(cv^2) without each number in turn; nan of two numbers."""
+    n = apart.size
+    means = mean - apart / (n - 1)
+    variances = ((n - 1) * variance - apart * apart * (n / (n - 1))) / max(n - 2, 1)
+    if n < 3 or not (np.all(variances > 0) and np.all(means > 0)):
+        return math.nan, math.nan
+    without = np.log(variances / (means * means))
+    numbers = n * math.log(variance / (mean * mean)) - (n - 1) * without
+    centre, half = float(numbers.mean()), reach * float(numbers.std(ddof=1)) / math.sqrt(n)
+    return math.exp(centre - half), math.exp(centre + half)
 
 
 # --- exponential or not -----------------------------------------------------------------------------------------------
@@ -183,10 +199,6 @@ class LawFit(Finding):
     delta_aic: float  # above the best
     ks: float  # distance of Kolmogorov and Smirnov from the durations; nan where it was not measured
 
-    def compared(self, best: float) -> LawFit:
-        """With its distance from the best AIC."""
-        return replace(self, delta_aic=self.aic - best)
-
 
 @dataclass(frozen=True)
 class ServiceFit(Finding):
@@ -220,13 +232,15 @@ def fit_service(values: npt.ArrayLike, *, level: float = LEVEL, seed: int = SEED
     x = durations(values)
     rounding = find_rounding(x)
     resolution = rounding.resolution if _matters(rounding.resolution, x) else 0.0
-    used = jitter_durations(x, resolution, np.random.default_rng(seed)) if resolution else x
-    used = used[used > 0]
+    used, tested = x[x > 0], x[x > 0]
+    if resolution:
+        used = jitter_durations(x, resolution, np.random.default_rng(seed))
+        tested = jitter_durations(x, resolution, np.random.default_rng(seed), exponential=True)
     if not used.size:
         raise ValueError("durations must not all be 0")
     fits, refused = law_fits(used)
     return ServiceFit(
-        moments(x, level=level), exponential_test(used), fits, refused, int(np.sum(x == 0)), x.size - used.size,
+        moments(x, level=level), exponential_test(tested), fits, refused, int(np.sum(x == 0)), x.size - used.size,
         rounding.ties, resolution,
     )  # fmt: skip
 
@@ -236,12 +250,24 @@ def _matters(resolution: float, x: FloatArray) -> bool:
     return resolution > 0.0 and resolution * x.size > 1e-3 * float(x.mean()) and bool(np.any(x != x[0]))
 
 
-def jitter_durations(values: npt.ArrayLike, resolution: float, rng: np.random.Generator) -> FloatArray:
-    """Rounded durations moved evenly over [x - r/2, x + r/2); those below r/2 over [0, x + r/2)."""
+def jitter_durations(
+    values: npt.ArrayLike, resolution: float, rng: np.random.Generator, *, exponential: bool = False
+) -> FloatArray:
+    """Rounded durations moved over [x - r/2, x + r/2), those below r/2 over [0, x + r/2): evenly.
+
+    `exponential`: as the exponential law of their mean lies there. For a test of that law this is right under it,
+    however coarse the rounding; even moves would look like a law of steps.
+    """
     x = durations(values)
     low = np.maximum(x - 0.5 * resolution, 0.0)
-    # above 0: 1 - u is never 0
-    return low + (x + 0.5 * resolution - low) * (1.0 - rng.random(x.size))
+    width = x + 0.5 * resolution - low
+    u = 1.0 - rng.random(x.size)  # never 0
+    if not exponential:
+        return low + width * u
+    mean = float(x.mean()) or resolution
+    for _ in range(50):  # expectation and maximisation: E[X - low | low <= X < low + w] = mean - w / (e^(w / mean) - 1)
+        mean = float(np.mean(low + mean - width / np.expm1(width / mean)))
+    return low - mean * np.log1p(u * np.expm1(-width / mean))
 
 
 Maker = Callable[[FloatArray], tuple[Law, float, int, Callable[[FloatArray], FloatArray]]]
@@ -261,13 +287,25 @@ def law_fits(values: npt.ArrayLike) -> tuple[tuple[LawFit, ...], dict[str, str]]
         except (ValueError, ArithmeticError) as reason:
             refused[kind] = str(reason)
             continue
-        value -= x.size * math.log(unit)
         distance = _distance(distribution(y)) if kind != "deterministic" else 0.0
         aic = 2.0 * parameters - 2.0 * value
         found.append(LawFit(kind, scaled(law, unit), value, parameters, aic, math.nan, distance))
-    found.sort(key=lambda fit: fit.aic)
-    best = found[0].aic
-    return tuple(replace(fit, delta_aic=0.0 if fit.aic == best else fit.aic - best) for fit in found), refused
+    return by_aic(found, x.size * math.log(unit)), refused
+
+
+def by_aic(fits: list[LawFit], shift: float) -> tuple[LawFit, ...]:
+    """The best first, with distances from it; log-likelihoods in the unit of time of the user are less by `shift`."""
+    ordered = sorted(fits, key=lambda fit: fit.aic)
+    best = ordered[0].aic
+    return tuple(
+        replace(
+            fit,
+            log_likelihood=fit.log_likelihood - shift,
+            aic=fit.aic + 2.0 * shift,
+            delta_aic=0.0 if fit.aic == best else fit.aic - best,
+        )
+        for fit in ordered
+    )
 
 
 def _distance(distribution: FloatArray) -> float:

@@ -1,0 +1,306 @@
+r"""How the jobs of a class come, as a log tells: rate, steps of the clock, days that differ, Poisson or not.
+
+What is decided:
+    steps         of the day or the week, where the likelihood pays for them (`rates.step_pattern`) and two days or more
+                  were seen;
+    a day factor  where counts of ten days or more vary beyond Poisson;
+    renewal       arrivals where gaps are not those of a Poisson process (Lewis' and the log test, Holm's correction),
+                  the effect is worth it (variance over mean of counts surely outside 0.8 .. 1.25), and no pattern
+                  needs a Poisson process within.
+
+The interval of a rate is Garwood's exact one while arrivals pass as Poisson; else it comes from the spread of the
+counts themselves: of the days, or of 20 equal stretches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding, holm
+from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor, local_day_cv
+from queueing_ucrl.data.observed import counts_in, windows
+from queueing_ucrl.data.poisson_tests import (
+    Dispersion,
+    PoissonTest,
+    local_dispersion,
+    poisson_tests,
+    window_lengths,
+)
+from queueing_ucrl.data.rates import RateInterval, StepPattern, rate_interval, step_pattern
+from queueing_ucrl.data.service_laws import law_fits, scaled
+from queueing_ucrl.data.tables import JobTable
+from queueing_ucrl.data.tested import Tested, p_words
+from queueing_ucrl.model.laws import Law
+
+LEAST_DAYS = 2.0  # for a pattern of the clock
+DAYS_THAT_VARY = 10  # for a day factor and for changes that last
+LEAST_TESTED = 30  # arrivals
+BATCHES = 20
+WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process is near enough
+MOST_FITTED = 50_000  # gaps to which laws are fitted
+WINDOW = 10.0  # arrivals in a window, for the dispersion
+
+
+@dataclass(frozen=True)
+class ArrivalsFit(Finding):
+    """What a class's arrivals are like, and what of it goes into the scenario."""
+
+    name: str
+    rate: RateInterval  # over all of the log; its interval is exact for Poisson arrivals
+    low: float  # the interval that holds whether they are or not
+    high: float
+    interval: str  # where it comes from
+    pattern: StepPattern | None  # None: no clock, or too short a log
+    days: DayFactorFit | None
+    changes: ChangePoints | None
+    tests: tuple[PoissonTest, ...]
+    p_value: float  # of all tests of Poisson arrivals together
+    dispersion: Dispersion | None  # of neighbouring windows
+    gaps: Law | None  # of renewal arrivals; None: Poisson
+    steps_ratio: float  # twice the log-likelihood ratio of the steps to one rate; 0 without steps
+
+    @property
+    def steps(self) -> StepPattern | None:
+        """The pattern, where it has steps."""
+        return self.pattern if self.pattern is not None and self.pattern.times else None
+
+    @property
+    def day_factor(self) -> float | None:
+        """The coefficient of variation of the days' level, where it is more than chance."""
+        if self.days is None or self.gaps is not None or not self.days.p_value < ALPHA or not self.days.cv > 0:
+            return None
+        return self.days.cv
+
+    @property
+    def mean_rate(self) -> float:
+        """Per unit of time in the long run: over whole periods."""
+        return self.rate.rate if self.steps is None else self.steps.mean_rate
+
+    @property
+    def is_poisson(self) -> bool:
+        """Whether no test rejects."""
+        return not self.p_value < ALPHA
+
+    @property
+    def is_near(self) -> bool:
+        """Whether counts vary as those of a Poisson process, nearly."""
+        found = self.dispersion
+        return found is None or WORTH[0] <= found.index <= WORTH[1] or not found.p_value < ALPHA
+
+    @property
+    def words(self) -> str:
+        """A sentence."""
+        if not self.tests:
+            return f"arrivals of {self.name}: too few to test ({self.rate.count})"
+        index = (
+            "" if self.dispersion is None else f"; counts vary {self.dispersion.index:.2f} times as Poisson counts do"
+        )
+        tested = f"{p_words(self.p_value)}{index}"
+        if self.is_poisson:
+            return f"arrivals of {self.name} are close to Poisson: no test rejects it ({tested})"
+        if self.is_near:
+            return f"arrivals of {self.name} are not quite Poisson, but near enough ({tested})"
+        kept = (
+            "" if self.gaps is None else f"; taken as renewal arrivals, gaps {self.gaps.kind} of cv {self.gaps.cv:.3g}"
+        )
+        bursts = "in bursts" if self.dispersion is not None and self.dispersion.index > 1 else "more evenly"
+        return f"arrivals of {self.name} are not Poisson: they come {bursts} ({tested}){kept}"
+
+    def tested(self) -> list[Tested]:
+        """Lines for the table of tests."""
+        found = []
+        verdict = "kept" if self.is_poisson else "rejected, near enough" if self.is_near else "rejected"
+        effect = "" if self.dispersion is None else f"variance over mean of counts {self.dispersion.index:.3g}"
+        if self.tests:
+            largest = max(test.statistic for test in self.tests)
+            what = f"arrivals are Poisson ({len(self.tests)} tests together, Holm)"
+            found.append(Tested(what, self.name, largest, self.p_value, verdict, effect))
+        for test in self.tests:
+            name = "Lewis" if test.name == "lewis" else "log"
+            what = f"arrivals are Poisson ({name} test, windows of {test.window:.3g})"
+            found.append(Tested(what, self.name, test.statistic, test.p_value, verdict, effect, part=True))
+        if self.pattern is not None:
+            steps = len(self.pattern.rates)
+            verdict = f"{self.pattern.name}, {steps} rates" if steps > 1 else "one rate at all hours"
+            span = (
+                f"factors {min(self.pattern.factors):.2g} to {max(self.pattern.factors):.2g}" if steps > 1 else "none"
+            )
+            found.append(
+                Tested(
+                    "the rate follows the clock (extended BIC)", self.name, self.steps_ratio, math.nan, verdict, span
+                )
+            )
+        if self.days is not None and not math.isnan(self.days.cv):
+            verdict = "rejected: days differ" if self.days.p_value < ALPHA else "kept"
+            effect = f"cv of a day's level {self.days.cv:.3g} ({self.days.low:.2g} to {self.days.high:.2g})"
+            found.append(
+                Tested("all days have one level", self.name, self.days.dispersion, self.days.p_value, verdict, effect)
+            )
+        if self.changes is not None:
+            found.append(self._changes())
+        return found
+
+    def _changes(self) -> Tested:
+        assert self.changes is not None
+        levels = [level.rate / self.rate.rate if self.pattern is None else level.rate for level in self.changes.levels]
+        verdict = f"rejected: {len(self.changes.points)} changes" if self.changes.points else "kept"
+        effect = f"levels {min(levels):.2g} to {max(levels):.2g} of the mean" if self.changes.points else "none"
+        return Tested("the level never changes for good", self.name, math.nan, self.changes.p_value, verdict, effect)
+
+
+def stretches(pattern: StepPattern, begin: float, end: float) -> FloatArray:
+    """The parts of (begin, end) between steps in which jobs come at all."""
+    if not pattern.times:
+        return np.array([[begin, end]])
+    first, last = math.floor(begin / pattern.period), math.floor(end / pattern.period)
+    marks = np.add.outer(pattern.period * np.arange(first, last + 1), [0.0, *pattern.times]).ravel()
+    edges = np.unique(np.concatenate([[begin], marks[(marks > begin) & (marks < end)], [end]]))
+    starts, ends = edges[:-1], edges[1:]
+    seen = pattern.expected(starts, ends) > 0
+    return np.stack([starts[seen], ends[seen]], axis=1)
+
+
+def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
+    """All that the arrivals of a class tell."""
+    times = table.times[table.of_class(name)]
+    observed = (table.begin, table.end)
+    rate = rate_interval(times.size, table.end - table.begin)
+    pattern = _pattern(table, times)
+    parts = np.array([observed]) if pattern is None else stretches(pattern, *observed)
+    inside = _inside(times, parts)
+    tests, p, spread = _poisson(inside, parts)
+    days, changes = _days(table, times, pattern)
+    fit = ArrivalsFit(
+        name,
+        rate,
+        rate.low,
+        rate.high,
+        "",
+        pattern,
+        days,
+        changes,
+        tests,
+        p,
+        spread,
+        None,
+        _steps_ratio(pattern, times),
+    )
+    if not fit.is_poisson and not fit.is_near and fit.steps is None:
+        fit = replace(fit, gaps=_gaps(times, rate.rate))
+    return _with_interval(fit, table, times)
+
+
+def _inside(times: FloatArray, parts: FloatArray) -> FloatArray:
+    """Times within the stretches: those at an edge, by a rounding error, are not lost but moved to it."""
+    place = np.clip(np.searchsorted(parts[:, 0], times, side="right") - 1, 0, None)
+    last = place == len(parts) - 1
+    top = np.where(last, parts[place, 1], np.nextafter(parts[place, 1], -np.inf))
+    return np.maximum.accumulate(np.clip(times, parts[place, 0], top))
+
+
+def _pattern(table: JobTable, times: FloatArray) -> StepPattern | None:
+    day = table.day
+    if day is None or table.end - table.begin < LEAST_DAYS * day or not times.size:
+        return None
+    two_weeks = table.first_day is not None and table.end - table.begin >= 14.0 * day
+    weekday = table.first_day.weekday() if two_weeks and table.first_day is not None else None
+    return step_pattern(times, (table.begin, table.end), day, first_weekday=weekday)
+
+
+def _steps_ratio(pattern: StepPattern | None, times: FloatArray) -> float:
+    """2 sum_j log(factor(t_j)): both rates expect as many arrivals in all."""
+    if pattern is None or not pattern.times:
+        return 0.0
+    phase = times - pattern.period * np.floor(times / pattern.period)
+    factors = np.array(pattern.factors)[np.searchsorted(pattern.times, phase, side="right")]
+    return 2.0 * math.fsum(np.log(factors[factors > 0]).tolist())
+
+
+def _poisson(times: FloatArray, parts: FloatArray) -> tuple[tuple[PoissonTest, ...], float, Dispersion | None]:
+    if times.size < LEAST_TESTED:
+        return (), math.nan, None
+    lengths = window_lengths(times, parts)
+    tests = tuple(test for test in poisson_tests(times, lengths, parts) if test.points)
+    adjusted = holm({f"{test.name} {test.window}": test.p_value for test in tests})
+    total = float((parts[:, 1] - parts[:, 0]).sum())
+    spread = local_dispersion(times, WINDOW * total / times.size, parts)
+    return tests, min(adjusted.values(), default=math.nan), None if math.isnan(spread.index) else spread
+
+
+def _days(
+    table: JobTable, times: FloatArray, pattern: StepPattern | None
+) -> tuple[DayFactorFit | None, ChangePoints | None]:
+    """How the level moves: from day to day, or in a shorter log between 20 stretches."""
+    observed = (table.begin, table.end)
+    if table.day is not None and table.end - table.begin >= DAYS_THAT_VARY * table.day:
+        _, counts, expected = day_counts(times, observed, table.day, pattern)
+        seen = (expected > 0) | (counts > 0)
+        counts, expected = counts[seen], np.maximum(expected[seen], 1e-12)
+        level = day_factor(counts, expected)
+        return level, change_points(counts, expected, cv=local_day_cv(counts, expected))
+    if pattern is not None or times.size < LEAST_TESTED:
+        return None, None
+    starts, ends = windows(observed, (table.end - table.begin) / BATCHES)
+    counts, expected = counts_in(times, starts, ends)[1].astype(np.float64), ends - starts
+    return None, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
+
+
+def _gaps(times: FloatArray, rate: float) -> Law | None:
+    """The law of the gaps, with the mean that the rate asks for."""
+    gaps = np.diff(times)
+    gaps = gaps[gaps > 0][:: max(1, gaps.size // MOST_FITTED)]
+    fits, _ = law_fits(gaps)
+    law = next(
+        (fit.law for fit in fits if math.isfinite(fit.law.cv) and fit.kind not in ("uniform", "deterministic")), None
+    )
+    return None if law is None else scaled(law, 1.0 / (rate * law.mean))
+
+
+def _with_interval(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> ArrivalsFit:
+    """The exact interval of Poisson arrivals, or one from the spread of counts."""
+    share = fit.mean_rate / fit.rate.rate if fit.rate.rate > 0 else 1.0
+    if fit.day_factor is None and (fit.is_poisson or fit.is_near) and not (fit.changes and fit.changes.points):
+        return replace(fit, low=fit.rate.low * share, high=fit.rate.high * share, interval="exact, of Poisson arrivals")
+    if fit.days is not None and table.day is not None:
+        _, counts, expected = day_counts(times, (table.begin, table.end), table.day, fit.pattern)
+        words = f"from the spread of {counts.size} days"
+    else:
+        starts, ends = windows((table.begin, table.end), (table.end - table.begin) / BATCHES)
+        counts = counts_in(times, starts, ends)[1].astype(np.float64)
+        expected = ends - starts if fit.pattern is None else fit.pattern.expected(starts, ends)
+        words = f"from the spread of {BATCHES} stretches"
+    half = _ratio_half_width(counts, expected)
+    return replace(fit, low=max(0.0, fit.mean_rate * (1.0 - half)), high=fit.mean_rate * (1.0 + half), interval=words)
+
+
+def _ratio_half_width(counts: FloatArray, expected: FloatArray) -> float:
+    """Half of the interval of sum(n) / sum(e), over the ratio itself: by the spread of n - ratio e, Student's."""
+    from scipy.stats import t as student
+
+    size, total = counts.size, float(counts.sum())
+    if size < 2 or total == 0.0:
+        return math.inf
+    apart = counts - expected * (total / float(expected.sum()))
+    error = math.sqrt(float((apart * apart).sum()) * size / (size - 1)) / total
+    return float(student.isf(0.5 * (1.0 - LEVEL), size - 1)) * error
+
+
+def arrivals_table(fit: ArrivalsFit) -> list[dict[str, Any]]:
+    """Rows for the table of rates: over all of the log, and for each step."""
+    whole = {
+        "job_class": fit.name, "from": math.nan, "to": math.nan, "rate": fit.mean_rate, "low": fit.low,
+        "high": fit.high, "count": fit.rate.count, "exposure": fit.rate.exposure, "interval": fit.interval,
+    }  # fmt: skip
+    rows = [whole]
+    if fit.steps is not None:
+        edges = (0.0, *fit.steps.times, fit.steps.period)
+        for k, step in enumerate(fit.steps.rates):
+            about = {"count": step.count, "exposure": step.exposure, "interval": "exact, of Poisson arrivals"}
+            span = {"job_class": fit.name, "from": edges[k], "to": edges[k + 1]}
+            rows.append({**span, "rate": step.rate, "low": step.low, "high": step.high, **about})
+    return rows

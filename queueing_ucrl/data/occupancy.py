@@ -1,0 +1,55 @@
+"""What the jobs that are there tell: how many servers, and whether arrivals depend on the crowd."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from queueing_ucrl.data.arrivals_fit import LEAST_DAYS
+from queueing_ucrl.data.balking import Balking, balking
+from queueing_ucrl.data.server_count import ServerCount, server_count
+from queueing_ucrl.data.tables import JobTable
+
+LEAST = 10  # services
+UNKNOWN_SHARE = 0.02  # of jobs whose end is not known: with more, who is there is not known
+MOST_JOBS = 1_000_000
+
+
+def fit_servers(table: JobTable) -> ServerCount | None:
+    """The number of servers from overlapping services; None where starts are not known."""
+    known = ~np.isnan(table.waits) & ~np.isnan(table.works)
+    if int(known.sum()) < LEAST or len(table) > MOST_JOBS:
+        return None
+    starts = table.times[known] + table.waits[known]
+    queued = table.waits > 0
+    waits = np.stack([table.times[queued], table.times[queued] + table.waits[queued]], axis=1)
+    # ends that were rounded, or differ from another's start by the last bits of a sum
+    tolerance = max(table.resolution, 1e-9 * abs(table.end))
+    return server_count(starts, starts + table.works[known], waits=waits, tolerance=tolerance, day=_day(table))
+
+
+def fit_balking(table: JobTable) -> Balking | None:
+    """Whether arrivals depend on the number in the system; None where it is not known who is there."""
+    refused = np.zeros(len(table), dtype=bool)
+    if table.decisions is not None:
+        refused = np.isin(table.decisions, ["reject", "block"])
+    gave_up = np.zeros(len(table), dtype=bool) if table.abandoned is None else table.abandoned
+    inside = ~refused
+    lasts = np.where(gave_up, table.waits, table.waits + table.works)
+    unknown = inside & np.isnan(lasts)
+    if not inside.any() or len(table) > MOST_JOBS or unknown.sum() > UNKNOWN_SHARE * inside.sum():
+        return None
+    known = lasts[inside & ~unknown]
+    if known.size < LEAST:
+        return None
+    # jobs that were there when the log ended have no end; of others without one nothing is known
+    still_there = unknown & (table.times > table.end - 20.0 * float(known.mean()))
+    inside = inside & (~unknown | still_there)
+    exits = np.where(still_there, math.inf, table.times + lasts)[inside]
+    return balking(table.times, table.times[inside], exits, (table.begin, table.end), day=_day(table))
+
+
+def _day(table: JobTable) -> float | None:
+    """A day, where the log has some: hours that were seen once tell nothing."""
+    return table.day if table.day is not None and table.end - table.begin >= LEAST_DAYS * table.day else None

@@ -1,0 +1,256 @@
+r"""How long jobs take and how long they wait for it, as a log tells: which law, one for all classes or one for each.
+
+The exponential law is kept where its test does not fail, or where it fails but is near enough: cv^2 between 0.9 and 1.1
+and a distance of distribution functions below 0.02. One law serves all classes where they are not told apart, or where
+their means differ by less than 5 %. The mean is always that of the durations themselves, for the gain depends on it
+first; a law's own estimate of it is only as good as the law. Where the best law is far off (more than 0.05), it also
+gets the durations' coefficient of variation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.data.finding import ALPHA, Finding
+from queueing_ucrl.data.patience import PatienceFit, fit_patience
+from queueing_ucrl.data.rates import RateInterval, rate_interval
+from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, same_law, scaled
+from queueing_ucrl.data.tables import JobTable
+from queueing_ucrl.data.tested import Tested, p_words
+from queueing_ucrl.model.laws import Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
+
+LEAST = 10  # durations of a class, to be looked at by itself
+MOST_TESTED = 20_000  # durations of a class in tests and fits: more would tell nothing new, and take minutes
+NEAR_CV2 = (0.9, 1.1)
+NEAR_DISTANCE = 0.02
+NEAR_MEANS = 1.05
+FAR = 0.05  # distance of distribution functions: a law that is so far off has the moments of the durations instead
+EVERYBODY = "all"
+
+
+def thinned(values: FloatArray) -> FloatArray:
+    """Evenly spaced ones, at most MOST_TESTED."""
+    return values[:: max(1, math.ceil(values.size / MOST_TESTED))]
+
+
+def _of_moments(law: Law, cv: float) -> Law:
+    """The law of the same kind with this coefficient of variation, where there is one."""
+    if isinstance(law, Gamma | LogNormal | Weibull) or (isinstance(law, HyperExponential) and cv >= 1.0):
+        return replace(law, cv=cv)
+    return Gamma(law.mean, cv) if cv > 0 else law
+
+
+@dataclass(frozen=True)
+class Served(Finding):
+    """The service of a class, or of all."""
+
+    on: str
+    fit: ServiceFit
+    mean: float
+    low: float
+    high: float
+    count: int
+    total: float
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the exponential law is near enough, whatever its test says."""
+        exponential = next((one for one in self.fit.fits if one.kind == "exponential"), None)
+        close = exponential is not None and exponential.ks <= NEAR_DISTANCE
+        return close and NEAR_CV2[0] <= self.fit.moments.cv2 <= NEAR_CV2[1]
+
+    @property
+    def law(self) -> Law:
+        """What goes into the scenario, with the mean of the durations."""
+        if not self.fit.exponential.rejected or self.is_near:
+            return Exponential(1.0 / self.mean)
+        law = self.fit.best.law
+        if not self.fits_well:
+            law = _of_moments(law, math.sqrt(self.fit.moments.cv2))
+        return scaled(law, self.mean / law.mean)
+
+    @property
+    def fits_well(self) -> bool:
+        """Whether the best law is near the durations."""
+        return self.fit.best.ks <= FAR
+
+    @property
+    def rate(self) -> RateInterval:
+        """Of an exponential law."""
+        return rate_interval(self.count, self.total)
+
+    @property
+    def words(self) -> str:
+        """A sentence."""
+        whose = "service times" if self.on == EVERYBODY else f"service times of {self.on}"
+        cv2 = self.fit.moments.cv2
+        tested = f"{p_words(self.fit.exponential.p_value)}; cv² {cv2:.3g}, 1 for exponential"
+        if not self.fit.exponential.rejected:
+            return f"{whose} pass as exponential ({tested})"
+        if self.is_near:
+            return f"{whose} are not quite exponential, but near enough ({tested})"
+        if self.fits_well:
+            return f"{whose} are not exponential ({tested}): {self.law.kind} of cv {self.law.cv:.3g} fits best"
+        return (
+            f"{whose} are not exponential ({tested}), and no law fits well: {self.law.kind} is the nearest, off by "
+            f"{self.fit.best.ks:.2g}, taken with the mean and cv of the durations"
+        )
+
+
+@dataclass(frozen=True)
+class ServiceFits(Finding):
+    """Service of all classes; empty where the log does not tell."""
+
+    parts: tuple[Served, ...]
+    same: SameLaw | None
+    by_class: bool
+
+    def of(self, name: str) -> Served | None:
+        """The service of a class; None where it is not known."""
+        return next((part for part in self.parts if part.on in (name, EVERYBODY)), None)
+
+    def tested(self) -> list[Tested]:
+        """Lines for the table of tests."""
+        found = []
+        for part in self.parts:
+            test = part.fit.exponential
+            verdict = "kept" if not test.rejected else "rejected, near enough" if part.is_near else "rejected"
+            effect = (
+                f"cv² {part.fit.moments.cv2:.3g} ({part.fit.moments.cv2_low:.3g} to {part.fit.moments.cv2_high:.3g})"
+            )
+            what = "service is exponential (Anderson-Darling)"
+            found.append(Tested(what, part.on, test.statistic, test.p_value, verdict, effect))
+        if self.same is not None:
+            verdict = "rejected" if self.same.rejected and self.by_class else "kept"
+            verdict = "rejected, near enough" if self.same.rejected and not self.by_class else verdict
+            effect = f"largest ratio of means {self.same.largest_ratio:.3g}"
+            what = "service is the same for all classes (Anderson-Darling, k samples)"
+            found.append(Tested(what, EVERYBODY, self.same.statistic, self.same.p_value, verdict, effect))
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The laws compared, for a table."""
+        return [
+            {
+                "job_class": part.on, "law": fit.kind, "mean": fit.law.mean, "cv": fit.law.cv,
+                "delta_aic": fit.delta_aic, "ks": fit.ks, "chosen": fit.kind == part.law.kind,
+                "observed_mean": part.mean, "low": part.low, "high": part.high, "count": part.count,
+            }
+            for part in self.parts
+            for fit in part.fit.fits
+        ]  # fmt: skip
+
+
+def _served(on: str, works: FloatArray) -> Served:
+    fit = fit_service(thinned(works))
+    total, count = math.fsum(works.tolist()), works.size
+    mean = total / count
+    if not fit.exponential.rejected:
+        rate = rate_interval(count, total)  # of an exponential law the interval is exact
+        return Served(on, fit, mean, 1.0 / rate.high, 1.0 / rate.low, count, total)
+    half = _half_width(works, mean)
+    return Served(on, fit, mean, max(0.0, mean - half), mean + half, count, total)
+
+
+def _half_width(works: FloatArray, mean: float) -> float:
+    """Student's, of a mean."""
+    from scipy.stats import t as student
+
+    if works.size < 2:
+        return math.inf
+    apart = works - mean
+    error = math.sqrt(math.fsum((apart * apart).tolist()) / (works.size - 1) / works.size)
+    return float(student.isf(0.025, works.size - 1)) * error
+
+
+def fit_services(table: JobTable) -> ServiceFits:
+    """Service of each class, or of all together."""
+    known = ~np.isnan(table.works)
+    everybody = table.works[known]
+    if everybody.size < LEAST or not np.any(everybody > 0):
+        return ServiceFits((), None, False)
+    samples = {name: table.works[known & table.of_class(name)] for name in table.names}
+    enough = {name: works for name, works in samples.items() if works.size >= LEAST and np.any(works > 0)}
+    same = same_law({name: thinned(works) for name, works in enough.items()}) if len(enough) > 1 else None
+    differs = same is not None and same.rejected and same.largest_ratio >= NEAR_MEANS
+    if not differs or len(enough) < len(table.names):
+        return ServiceFits((_served(EVERYBODY, everybody),), same, False)
+    return ServiceFits(tuple(_served(name, works) for name, works in enough.items()), same, True)
+
+
+# --- patience ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PatienceFits(Finding):
+    """Patience, by class where it differs; empty where the log does not tell or nobody gave up."""
+
+    parts: dict[str, PatienceFit]
+    statistic: float  # twice the log-likelihood ratio of rates by class
+    p_value: float  # of "all classes are as patient"
+
+    @property
+    def by_class(self) -> bool:
+        """Whether each class has a patience of its own."""
+        return EVERYBODY not in self.parts and bool(self.parts)
+
+    def of(self, name: str) -> PatienceFit | None:
+        """The patience of a class; None where nothing is known of it."""
+        return self.parts.get(name, self.parts.get(EVERYBODY))
+
+    def tested(self) -> list[Tested]:
+        """Lines for the table of tests."""
+        found = []
+        for on, part in self.parts.items():
+            if not math.isnan(part.p_value):
+                verdict = "rejected" if part.p_value < ALPHA else "kept"
+                effect = f"rate {part.rate.rate:.3g} ({part.rate.low:.3g} to {part.rate.high:.3g})"
+                what = "patience is exponential (likelihood ratio in Weibull)"
+                found.append(Tested(what, on, math.nan, part.p_value, verdict, effect))
+        if not math.isnan(self.p_value):
+            verdict = "rejected" if self.p_value < ALPHA else "kept"
+            what = "all classes are as patient (likelihood ratio)"
+            found.append(Tested(what, EVERYBODY, self.statistic, self.p_value, verdict, ""))
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For a table: the exponential rate, and the laws compared where there are enough."""
+        rows: list[dict[str, Any]] = []
+        for on, part in self.parts.items():
+            law = part.law
+            for fit in part.fits:
+                chosen = law is not None and fit.kind == law.kind
+                about = {"job_class": on, "law": fit.kind, "mean": fit.law.mean, "cv": fit.law.cv, "chosen": chosen}
+                rate = {"rate": part.rate.rate, "low": part.rate.low, "high": part.rate.high}
+                rows.append({**about, "delta_aic": fit.delta_aic, **rate, "abandonments": part.rate.count})
+        return rows
+
+
+def fit_patiences(table: JobTable) -> PatienceFits:
+    """Patience from waits and who gave up: by class where rates differ and each has enough."""
+    from scipy.stats import chi2
+
+    if table.abandoned is None:
+        return PatienceFits({}, math.nan, math.nan)
+    known = ~np.isnan(table.waits)
+    waits, gone = table.waits[known], table.abandoned[known]
+    if not gone.any() or not np.any(waits > 0):
+        return PatienceFits({}, math.nan, math.nan)
+    whole = fit_patience(waits, gone)
+    parts, ratio = {}, 0.0
+    for name in table.names:
+        chosen = table.of_class(name)[known]
+        count, total = int(gone[chosen].sum()), math.fsum(waits[chosen].tolist())
+        if count < LEAST or not total > 0:
+            return PatienceFits({EVERYBODY: whole}, math.nan, math.nan)
+        parts[name] = chosen
+        ratio += 2.0 * count * math.log(count / total / whole.rate.rate)
+    p = float(chi2.sf(max(ratio, 0.0), len(parts) - 1)) if len(parts) > 1 else math.nan
+    if p < ALPHA:
+        return PatienceFits({name: fit_patience(waits[c], gone[c]) for name, c in parts.items()}, ratio, p)
+    return PatienceFits({EVERYBODY: whole}, ratio if len(parts) > 1 else math.nan, p)
