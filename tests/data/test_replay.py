@@ -202,6 +202,11 @@ def test_a_part_of_a_day_counts_as_one_if_nobody_comes_in_the_rest() -> None:
     assert (longer.starts[0], longer.count, longer.left_out, longer.observed) == (24.0, 6, 15.0 + 17.0, 144.0)
 
 
+def test_a_day_that_lacks_a_moment_is_a_whole_one() -> None:
+    blocks = blocks_of(log_of(np.arange(1.0, 143.5), 1.0, 143.0, 24.0))
+    assert (blocks.count, blocks.left_out, blocks.observed) == (6, 0.0, 142.0)
+
+
 @given(st.integers(5, 60), st.integers(0, 10**6))
 def test_a_drawn_day_is_of_its_weekday(count: int, seed: int) -> None:
     blocks = Blocks(tuple(map(float, range(count))), 1.0, "days", count >= 28, float(count), 0.0)

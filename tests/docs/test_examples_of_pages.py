@@ -1,4 +1,4 @@
-"""docs/optimise.md and docs/steady-state.md are true: their examples run as they stand."""
+"""docs/optimise.md, docs/replay.md and docs/steady-state.md are true: their examples run as they stand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 PRINTED = {
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
+    "replay.md": r"turn enquiries away when \d or more.*admit all \d.*recommended \d.*\d to \d",
     "steady-state.md": r"oracle +arrivals.*earned.*from +to +measure",
 }
 
