@@ -14,7 +14,7 @@ from scipy import stats
 import queueing_ucrl as qu
 from queueing_ucrl.data.bootstrap import _point, gain_interval
 from queueing_ucrl.data.recommend import FOUND, OPTIMUM, STATIONARY, Recommendation, exact_gain, recommend
-from queueing_ucrl.data.refit import SampleSizes, _by_likelihood, _counts, _pieces, redrawn, refitted
+from queueing_ucrl.data.refit import SampleSizes, _by_likelihood, _counts, _pieces, dispersion, redrawn, refitted
 from queueing_ucrl.data.replay import replay
 from queueing_ucrl.simulation.seeding import Randomness
 
@@ -159,6 +159,28 @@ def test_days_that_differ_widen_the_rates_and_are_fitted_again() -> None:
     assert rates.var(ddof=1) == pytest.approx(variance, rel=5.0 * math.sqrt(2.0 / 300))
     cvs = np.array([world.classes[0].arrivals.cv for world in worlds])
     assert abs(cvs.mean() - 0.3) < 0.02  # its spread is 0.3 / sqrt(100) a draw; the estimate is biased by about 1 %
+
+
+def test_counts_that_vary_more_than_poisson_are_seen_and_widen_the_rates() -> None:
+    """D of the log is that of its counts; the drawn rates then have D times the variance. 500 draws: five errors."""
+    rng = np.random.default_rng(5)
+    counts = rng.negative_binomial(100.0, 0.2, 40)  # mean 400, variance 5 times the mean
+    times = np.concatenate([10.0 * k + np.sort(rng.uniform(0.0, 10.0, n)) for k, n in enumerate(counts)])
+    starts = [10.0 * k for k in range(40)]
+    known = dispersion(QUEUE.classes[0], times, starts, 10.0)
+    assert known == pytest.approx(counts.var(ddof=1) / counts.mean(), rel=1e-9)
+    plain = np.sort(rng.uniform(0.0, 400.0, 4000))
+    assert dispersion(QUEUE.classes[0], plain, starts, 10.0) == 1.0
+    hours = np.concatenate([24.0 * d + rng.uniform(8.0, 17.0, 300) for d in range(20)])
+    patterned = replace(QUEUE.classes[0], pattern=qu.Steps((8.0, 17.0), (0.0, 1.0, 0.0), 24.0))
+    halves = [12.0 * k for k in range(40)]
+    assert dispersion(patterned, np.sort(hours), halves, 12.0) == 1.0
+    assert dispersion(QUEUE.classes[0], np.sort(hours), [8.5 * k for k in range(56)], 8.5) > 10.0
+    worlds = drawn_rates(QUEUE, SampleSizes(0.0, 500.0, (100, 100), (0, 0), (9.0, 1.0)), 500)
+    for i, factor in ((0, 9.0), (1, 1.0)):
+        rates = np.array([world.classes[i].arrival_rate for world in worlds])
+        variance = factor * QUEUE.classes[i].arrival_rate / 500.0
+        assert rates.var(ddof=1) == pytest.approx(variance, rel=5.0 * math.sqrt(2.0 / 500))
 
 
 def test_other_processes_keep_their_shape() -> None:

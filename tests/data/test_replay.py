@@ -143,9 +143,20 @@ def test_the_clock_of_shifts_is_kept() -> None:
     jobs = LoggedJobs(np.array([30.0, 33.0]), np.array([0, 1]), np.ones(2), np.zeros(2, dtype=int), 29.0, 80.0)
     assert playable(jobs, system, 0).origin == 24.0
     assert playable(jobs, QUEUE, 0).origin == 29.0
-    assert playable(replace(jobs, day=12.0), QUEUE, 0).origin == 24.0
+    assert playable(replace(jobs, day=12.0), QUEUE, 0).origin == 29.0
+    assert playable(replace(jobs, day=12.0), QUEUE, 0, by_day=True).origin == 24.0
     once = qu.System(qu.Shifts((8.0,), (2, 4)), 8, system.classes)
     assert playable(jobs, once, 0).origin == 0.0
+
+
+def test_time_before_the_log_is_not_played_unless_somebody_looks_at_the_clock() -> None:
+    _, log = logged(QUEUE, "admit-all", 5, 100.0)
+    jobs = as_jobs(log, QUEUE.class_names, 100.0)
+    late = replace(jobs, times=jobs.times + 1000.0, begin=1000.0, end=1100.0, day=24.0)
+    learner = [("learner", qu.CertaintyEquivalent(first_review=1.0))]
+    (now,), (then,) = (replay(QUEUE, log, learner, SETTINGS, draws=2).rows for log in (jobs, late))
+    assert then.played.earned == pytest.approx(now.played.earned)
+    assert then.played.admitted == now.played.admitted
 
 
 def test_the_numbers_do_not_depend_on_the_processes() -> None:
