@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from made_logs import QUEUE, WORLD, logged, write_scenario, write_trace
 from typer.testing import CliRunner, Result
 
 from queueing_ucrl.cli import app
-
-sys.path.append(str(Path(__file__).parents[1] / "data"))
-
-from made_logs import QUEUE, WORLD, logged, write_scenario, write_trace
 
 
 @pytest.fixture(autouse=True)
