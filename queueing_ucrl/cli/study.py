@@ -79,7 +79,8 @@ replications and its 95 % interval (null where there is nothing to average):
                         the log; recommended_less_today
     gain                of the recommended table, with low and high; fit_low
                         and fit_high by the fit alone; simulation_half_width;
-                        draws, failed; loss, loss_high, best (its share)
+                        draws, failed; loss, loss_high, best (its share);
+                        dispersion of counts by class
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
 130 stopped by Ctrl-C.

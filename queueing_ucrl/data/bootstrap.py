@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from queueing_ucrl.accounts.steady_state import LEVEL
-from queueing_ucrl.data.recommend import Recommendation, exact_gain
+from queueing_ucrl.data.recommend import Recommendation, exact_gain, run_length
 from queueing_ucrl.data.refit import SampleSizes, redrawn
 from queueing_ucrl.data.replay import KeepsPolicy
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.experiments.executors import TaskPool
-from queueing_ucrl.experiments.optimise import periods, replication_length
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.seeding import Randomness
@@ -127,8 +126,7 @@ def gain_interval(
     exact = exact_gain(system, found.policy)
     settings = None
     if exact is None:
-        comes_back = all(map(math.isfinite, periods(system)))
-        length, skipped = replication_length(system, None if comes_back else horizon, None)
+        length, skipped = run_length(system, horizon)
         settings = RunSettings(length, seed=seed, grid=(skipped,) if skipped > 0.0 else ())
     gain, half = (exact, 0.0) if exact is not None else (found.gain.mean, found.gain.half_width)
     count = draws or (SIMULATED_DRAWS if settings else EXACT_DRAWS)

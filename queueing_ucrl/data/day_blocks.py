@@ -28,6 +28,7 @@ FEWEST_DAYS = 5
 WEEK = 7
 WEEKS = 4  # from so many on, weekdays are kept
 PARTS = 20  # of a log without days
+MISSING = 0.05  # of a day: one that lacks no more at an end of the log is whole
 ROUNDING = 1e-9  # of a day
 
 
@@ -67,15 +68,17 @@ def blocks_of(jobs: LoggedJobs) -> Blocks:
 
 
 def _days(jobs: LoggedJobs, day: float) -> Blocks:
-    """From midnight to midnight. A part of a day at an end is a whole one if nobody ever comes in the rest of it."""
+    """From midnight to midnight. A part of a day at an end is a whole one if little of it is missing, or if nobody ever
+    comes in the rest of it.
+    """
     first, last = math.floor(jobs.begin / day + ROUNDING), math.ceil(jobs.end / day - ROUNDING)
     phases = jobs.times - day * np.floor(jobs.times / day)
     opened, closed = jobs.begin - first * day, jobs.end - (last - 1) * day
     lost = 0.0
-    if opened > ROUNDING * day and bool(np.any(phases < opened)):
+    if opened > MISSING * day and bool(np.any(phases < opened)):
         lost += min((first + 1) * day, jobs.end) - jobs.begin
         first += 1
-    if closed < (1.0 - ROUNDING) * day and last > first and bool(np.any(phases > closed)):
+    if closed < (1.0 - MISSING) * day and last > first and bool(np.any(phases > closed)):
         lost += jobs.end - max((last - 1) * day, jobs.begin)
         last -= 1
     starts = tuple(k * day for k in range(first, last))

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from queueing_ucrl.data.bootstrap import gain_interval
+from queueing_ucrl.data.day_blocks import blocks_of
 from queueing_ucrl.data.recommend import Recommendation, recommend
-from queueing_ucrl.data.refit import SampleSizes
+from queueing_ucrl.data.refit import SampleSizes, dispersion
 from queueing_ucrl.data.replay import RECOMMENDED, KeepsPolicy, replay
 from queueing_ucrl.data.trace_file import LoggedJobs
 from queueing_ucrl.errors import DamageWarning
@@ -128,16 +129,22 @@ class LogStudy:
         scenario, jobs = self.scenario, self.jobs
         known = ~np.isnan(jobs.works)
         works = tuple(int(np.sum(known & (jobs.classes == i))) for i in range(len(scenario.system.classes)))
-        settings = scenario.settings
-        return gain_interval(
+        settings, blocks = scenario.settings, blocks_of(jobs)
+        spread = tuple(
+            dispersion(c, jobs.times[jobs.classes == i], blocks.starts, blocks.length)
+            for i, c in enumerate(scenario.system.classes)
+        )
+        interval = gain_interval(
             scenario.system,
             self._table(found),
-            SampleSizes(jobs.begin, jobs.end, works, _gave_up(found["replay"], len(works))),
+            SampleSizes(jobs.begin, jobs.end, works, _gave_up(found["replay"], len(works)), spread),
             horizon=settings.horizon,
             seed=settings.seed,
             workers=self.workers,
             on_done=told,
         ).plain_data()
+        by_class = dict(zip(scenario.system.class_names, (float(f"{d:.12g}") for d in spread), strict=True))
+        return {**interval, "dispersion": by_class}
 
 
 def _gave_up(played: dict[str, Any], classes: int) -> tuple[int, ...]:

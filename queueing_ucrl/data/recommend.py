@@ -26,7 +26,8 @@ from queueing_ucrl.solvers.best_stationary import best_stationary
 from queueing_ucrl.solvers.periodic import solve_periodic
 from queueing_ucrl.solvers.solve import solve
 
-TOLERANCE, PRECISION = 2e-3, 1e-2  # of the search: coarser than those of `queueing-ucrl optimise`
+TOLERANCE, PRECISION = 5e-3, 1e-2  # of the search: coarser than those of `queueing-ucrl optimise`
+ARRIVALS, TURNOVERS, PERIODS = 20_000, 10.0, 2  # in a simulated run, at least
 OPTIMUM, STATIONARY, FOUND = "the optimum", "the best table that never changes", "the best table found"
 
 
@@ -111,13 +112,29 @@ def _anticipating(system: System) -> float | None:
         return None
 
 
+def run_length(system: System, horizon: float) -> tuple[float, float]:
+    """(horizon, warm-up) of a simulated run: whole periods where rates repeat; `horizon` where they never come back."""
+    found = periods(system)
+    if not all(map(math.isfinite, found)):
+        return horizon, 0.0
+    queue = system.queue
+    turnover = (1.0 + queue.capacity / queue.servers) / queue.service_rate  # the time a full system takes to empty
+    length = max(ARRIVALS / system.total_arrival_rate, TURNOVERS * turnover)
+    if not found:
+        return length, 0.1 * length
+    period = max(found)
+    count = max(PERIODS, math.ceil(length / period))
+    return period * count, period * math.ceil(0.1 * count)
+
+
 def _searched(system: System, horizon: float, seed: int, workers: int | None, on_step: OnStep | None) -> Recommendation:
     start, _ = mm_plan(system)
-    length = None if all(map(math.isfinite, periods(system))) else horizon
+    length, skipped = run_length(system, horizon)
     found = optimise(
         system,
         start=start,
         horizon=length,
+        warm_up=skipped,
         tolerance=TOLERANCE,
         precision=PRECISION,
         seed=seed,

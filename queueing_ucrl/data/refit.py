@@ -6,6 +6,9 @@ new spread of the days that of moments,
 
     cv^2 = sum_d ((N_d - m_d)^2 - m_d) / sum_d m_d^2,          N_d jobs on day d, where m_d were to come.
 
+Where the log's counts by blocks vary D times as much as Poisson ones, and no day factor says so, the level of the log
+is drawn too: gamma of mean 1 and variance (D - 1) / (jobs expected), so that their number has D times the variance.
+
 A pattern that classes share is fitted to all of them. Other processes keep their shape, and get the rate of a count.
 Service: as many durations as the log has works of, from the fitted law, and its family fitted to them by likelihood
 (hyperexponential: by moments). Patience likewise, from as many as gave up. Numbers that no log tells (servers,
@@ -15,7 +18,7 @@ capacity, rewards, costs) stay as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +41,7 @@ from queueing_ucrl.model.laws import (
     Weibull,
 )
 from queueing_ucrl.model.patterns import Steady, Steps
+from queueing_ucrl.model.quantiles import gamma_quantile
 from queueing_ucrl.model.random_rates import DayFactor, Modulated
 from queueing_ucrl.model.system import JobClass, Queue, System
 from queueing_ucrl.variates import Exponentials, Gammas
@@ -55,6 +59,7 @@ class SampleSizes:
     end: float
     works: tuple[int, ...]  # by class: services whose length is known
     patience: tuple[int, ...]  # by class: jobs that gave up, about
+    dispersion: tuple[float, ...] = ()  # by class: how much more counts vary than Poisson ones; nothing: 1
 
 
 def redrawn(system: System, sizes: SampleSizes, rng: Rng) -> System:
@@ -157,6 +162,11 @@ def _counted(rate: float, pattern: Any, days: DayFactor | None, sizes: SampleSiz
         levels = np.empty(int(pieces.days[-1]) + 1)
         Gammas(rng(i, "fit days"), shape).fill(levels)
         drawn = means * (levels / shape)[pieces.days]
+    elif sizes.dispersion and sizes.dispersion[i] > 1.0:
+        shape = math.fsum(means.tolist()) / (sizes.dispersion[i] - 1.0)
+        level = np.empty(1)
+        Gammas(rng(i, "fit days"), shape).fill(level)
+        drawn = means * (float(level[0]) / shape)
     counts = _counts(drawn, rng(i, "fit counts"))
     slots = factors.size
     times = _summed(pieces.slots, pieces.lengths, slots)
@@ -174,6 +184,37 @@ def _counted(rate: float, pattern: Any, days: DayFactor | None, sizes: SampleSiz
 def _summed(places: IntArray, values: FloatArray, size: int) -> FloatArray:
     """The sum of the values in each place."""
     return np.bincount(places, values, size).astype(np.float64)
+
+
+def dispersion(c: JobClass, times: FloatArray, starts: Sequence[float], length: float) -> float:
+    """D = sum_b (N_b - m_b)^2 / m_b / (n - 1) of the jobs N_b in n blocks, m_b as the fitted pattern says.
+
+    1 where it is not above what Poisson counts have (chi-squared at 1 %), or the process has a spread of its own.
+    """
+    poisson, days = _poisson_within(c)
+    if poisson is None or days is not None or not isinstance(poisson.pattern, Steps | Steady) or len(starts) < 2:
+        return 1.0
+    counts = (
+        np.diff(np.searchsorted(times, [[start, start + length] for start in starts]), axis=1).ravel().astype(float)
+    )
+    expected = np.array([_expected(poisson.pattern, start, start + length) for start in starts])
+    seen = expected > 0.0
+    counts, expected = counts[seen], expected[seen]
+    total = math.fsum(counts.tolist())
+    if not total or counts.size < 2:
+        return 1.0
+    expected = expected * (total / math.fsum(expected.tolist()))
+    statistic, freedom = math.fsum(((counts - expected) ** 2 / expected).tolist()), counts.size - 1
+    limit = 2.0 * gamma_quantile(0.5 * freedom, 0.99)
+    return statistic / freedom if statistic > limit else 1.0
+
+
+def _expected(pattern: Any, begin: float, end: float) -> float:
+    """The integral of the pattern's factor."""
+    if not isinstance(pattern, Steps):
+        return end - begin
+    pieces = _pieces(begin, end, pattern, None)
+    return math.fsum((np.array(pattern.factors)[pieces.slots] * pieces.lengths).tolist())
 
 
 def _arrivals(system: System, sizes: SampleSizes, rng: Rng) -> list[JobClass]:

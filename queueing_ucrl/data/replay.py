@@ -77,8 +77,8 @@ class PlayedJobs:
         return self.log.end - self.origin
 
 
-def playable(jobs: LoggedJobs, system: System, seed: int) -> PlayedJobs:
-    """The log with works and patience drawn where they are not known."""
+def playable(jobs: LoggedJobs, system: System, seed: int, *, by_day: bool = False) -> PlayedJobs:
+    """The log with works and patience drawn where they are not known. by_day: the replay begins at midnight."""
     randomness, works = Randomness(seed, 0), jobs.works.copy()
     patience = np.full(works.size, math.inf)
     for i in range(len(system.classes)):
@@ -89,9 +89,9 @@ def playable(jobs: LoggedJobs, system: System, seed: int) -> PlayedJobs:
         law = system.patience_of(i)
         if law is not None:
             patience[mine] = _drawn(law, randomness.rng(i, "replay patience"), int(mine.sum()))
-    clock = jobs.day if jobs.day is not None else _shift_period(system)
-    origin = jobs.begin if clock is None else clock * math.floor(jobs.begin / clock)
-    return PlayedJobs(replace(jobs, works=works), patience, int(np.isnan(jobs.works).sum()), origin)
+    return PlayedJobs(
+        replace(jobs, works=works), patience, int(np.isnan(jobs.works).sum()), _origin(jobs, system, by_day)
+    )
 
 
 def _drawn(law: Any, rng: np.random.Generator, count: int) -> FloatArray:
@@ -100,11 +100,17 @@ def _drawn(law: Any, rng: np.random.Generator, count: int) -> FloatArray:
     return values
 
 
-def _shift_period(system: System) -> float | None:
-    """Where servers come and go by the clock, the replay must begin at its hour."""
-    if not isinstance(system.servers, Shifts):
-        return None
-    return system.servers.period if math.isfinite(system.servers.period) else math.inf
+def _origin(jobs: LoggedJobs, system: System, by_day: bool) -> float:
+    """When a replay begins: with the log, or where somebody looks at the clock, at the beginning of its period.
+
+    Nobody comes until the log begins, which a learner may take for a quiet time: not without need.
+    """
+    period = jobs.day if by_day else None
+    if isinstance(system.servers, Shifts):
+        period = system.servers.period
+    if period is None:
+        return jobs.begin
+    return period * math.floor(jobs.begin / period) if math.isfinite(period) else 0.0
 
 
 def replay_system(system: System, jobs: PlayedJobs) -> System:
@@ -301,7 +307,8 @@ def replay(
     controllers: names and objects; the last one is the recommended table, which today's decisions are compared with.
     workers: processes; the numbers do not depend on them.
     """
-    played = playable(jobs, system, settings.seed)
+    by_day = any(getattr(controller, "period", None) is not None for _, controller in controllers)
+    played = playable(jobs, system, settings.seed, by_day=by_day)
     settings = replace(
         settings, horizon=played.horizon, replications=1, precision=0.0, grid=(), most_replications=1, target_wait=0.0
     )

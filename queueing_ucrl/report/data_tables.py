@@ -94,6 +94,7 @@ def _print_today(console: Console, played: dict[str, Any], units: Units) -> None
     today, better = played["today"], played["recommended_less_today"]
     if today is None:
         print_words(console, "The log does not say who was let in: what today's decisions earned is not known.")
+        print_line(console)
         return
     full = sum(c["blocked"] for c in today["classes"])
     words = (
@@ -128,6 +129,10 @@ def _print_recommended(console: Console, found: dict[str, Any], units: Units) ->
         f"interval {number(gain['low'], 6)} to {number(gain['high'], 6)} ({how}). The fit was drawn anew "
         f"{gain['draws']} times; servers, capacity, rewards and costs count as known.",
     )
+    wild = {name: value for name, value in gain["dispersion"].items() if value > 1.0}
+    if wild:
+        listed = ", ".join(f"{name} {number(value, 3)}" for name, value in wild.items())
+        print_words(console, f"Counts vary more than Poisson counts, which widens it: variance over mean {listed}.")
     if gain["failed"]:
         print_words(console, f"{_counted(gain['failed'], 'draw', 'draws')} could not be fitted and do not count.")
     if gain["loss"] is not None:

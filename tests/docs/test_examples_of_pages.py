@@ -15,6 +15,7 @@ PRINTED = {
     "event-logs.md": r"gold +served.*on the same jobs.*decisions differ.*little True.*conservation: row 101, time",
     "formats.md": r"True [0-9]+ jobs",
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
+    "replay.md": r"turn enquiries away when \d or more.*admit all \d.*recommended \d.*\d to \d",
     "steady-state.md": r"oracle +arrivals.*earned.*from +to +measure",
 }
 

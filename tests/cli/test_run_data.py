@@ -1,0 +1,211 @@
+"""`queueing-ucrl run` on a scenario that was fitted from a log: the section on the log itself, and its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from made_traces import QUEUE, WORLD, logged, write_scenario, write_trace
+from typer.testing import CliRunner, Result
+
+from queueing_ucrl.cli import app
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn is not what is tested here."""
+    monkeypatch.setattr("queueing_ucrl.data.bootstrap.EXACT_DRAWS", 20)
+    monkeypatch.setattr("queueing_ucrl.data.replay.replay.__kwdefaults__", {"draws": 6, "workers": 1, "on_done": None})
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    _, log = logged(QUEUE, "random", 5, 240.0)
+    log.loc[log.index % 4 == 0, "work"] = None
+    return write_scenario(tmp_path, log, 240.0, 24.0)
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def data_files(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "data.json", *sorted((out / "data").iterdir()))}
+
+
+def words(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+def test_the_log_itself_is_a_section_of_its_own(scenario: Path, tmp_path: Path) -> None:
+    text = words(run("run", scenario, "--jobs", 1, "--out", tmp_path / "out"))
+    before, section = text.split("On the log itself")
+    assert "On the log" not in before
+    for part in (
+        "jobs from time 0 to 240 minutes, played once as they came",
+        "are not known: drawn from the fitted laws",
+        "(Student's t) by 10 days, drawn anew 6 times",
+        "certainty-equivalent",
+        "the recommended table",
+        "today's decisions",
+        "a model's answer, not a measurement",
+        "that the log let in found it full there",
+        "On the same jobs the recommended table earns",
+        "Recommended: Turn enquiries away when 3 or more are in the system; let everybody else in while there is room.",
+        "No policy earns more in the fitted world.",
+        "with the uncertainty of the fit, 95 % interval",
+        "of the drawn worlds it is the best policy",
+    ):
+        assert part in section, part
+
+
+def test_the_same_bytes_again_and_whatever_the_processes(scenario: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    first = run("run", scenario, "--jobs", 1, "--out", one)
+    known = data_files(one)
+    assert set(known) == {"data.json", "recommended.json", "replay.json", "gain.json"}
+    again = run("run", scenario, "--jobs", 1, "--out", one)
+    assert (again.stdout, data_files(one)) == (first.stdout, known)
+    assert words(run("run", scenario, "--jobs", 2, "--out", two)) == words(first).replace(str(one), str(two))
+    assert data_files(two) == known
+    (one / "data" / "gain.json").unlink()  # stopped before its end
+    (one / "data.json").unlink()
+    assert run("run", scenario, "--jobs", 1, "--out", one).stdout == first.stdout
+    assert data_files(one) == known
+
+
+def test_a_part_that_is_damaged_is_told_and_made_again(scenario: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("run", scenario, "--jobs", 1, "--out", out)
+    known = data_files(out)
+    part = out / "data" / "gain.json"
+    for content in (known["gain.json"].replace(b'"draws": 20', b'"draws": 21'), b"[]"):
+        part.write_bytes(content)
+        told = run("run", scenario, "--jobs", 1, "--out", out)
+        assert "gain.json: it is not what was written; it is made again" in told.stderr
+        assert data_files(out) == known
+
+
+def test_parts_that_are_there_are_not_made_again(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    first = run("run", scenario, "--jobs", 1, "--out", out)
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    for name in ("recommend", "replay", "gain_interval"):
+        monkeypatch.setattr(f"queueing_ucrl.data.log_study.{name}", never)
+    assert run("run", scenario, "--jobs", 1, "--out", out).stdout == first.stdout
+
+
+def test_json_has_the_same(scenario: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = run("run", scenario, "--jobs", 1, "--out", out, "--json")
+    found = json.loads(first.stdout)
+    assert found["data"] == json.loads((out / "data.json").read_text())
+    data = found["data"]
+    assert data["recommended"]["control_levels"] == {"orders": 8, "enquiries": 3}
+    assert data["recommended"]["table"] == ["11111111", "11100000"]
+    rows = data["replay"]["controllers"]
+    assert [row["controller"] for row in rows] == ["certainty-equivalent", "admit-all", "the recommended table"]
+    jobs = data["replay"]["jobs"]
+    for row in (*rows, data["replay"]["today"]):
+        assert sum(c["arrivals"] for c in row["classes"]) == jobs
+        for c in row["classes"]:
+            assert c["admitted"] + c["rejected"] + c["blocked"] == c["arrivals"]
+    assert data["gain"]["low"] <= data["gain"]["gain"] <= data["gain"]["high"]
+    assert run("run", scenario, "--jobs", 1, "--out", out, "--json").stdout == first.stdout
+    told = run("run", "--help").stdout
+    for part in ("recommended", "replay", "gain"):
+        for key in data[part]:
+            assert key in told, key
+
+
+def test_without_data_there_is_no_section(scenario: Path, tmp_path: Path) -> None:
+    plain = scenario.with_name("plain.toml")
+    plain.write_text(WORLD)
+    out = tmp_path / "out"
+    assert "On the log" not in run("run", plain, "--jobs", 1, "--out", out).stdout
+    assert not (out / "data.json").exists()
+    assert "data" not in json.loads(run("run", plain, "--jobs", 1, "--out", out, "--json").stdout)
+
+
+def test_a_log_without_decisions_says_nothing_of_today(scenario: Path, tmp_path: Path) -> None:
+    _, log = logged(QUEUE, "random", 5, 240.0)
+    write_trace(log.assign(decision=None), scenario.with_name("calls.trace.parquet"))
+    text = words(run("run", scenario, "--jobs", 1, "--out", tmp_path / "out"))
+    assert "The log does not say who was let in" in text
+    assert "a model's answer" not in text
+
+
+def test_a_sweep_is_run_without_the_log_and_says_so(scenario: Path, tmp_path: Path) -> None:
+    scenario.write_text(scenario.read_text() + "[sweep]\nqueue.servers = [2, 3]\n")
+    text = words(run("run", scenario, "--jobs", 1, "--out", tmp_path / "out"))
+    assert "The log itself is tried without a sweep only" in text
+    assert not (tmp_path / "out" / "data.json").exists()
+
+
+def test_a_log_that_has_changed_is_another_study(scenario: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("run", scenario, "--jobs", 1, "--out", out)
+    _, log = logged(QUEUE, "random", 6, 240.0)
+    write_trace(log, scenario.with_name("calls.trace.parquet"))
+    ended = run("run", scenario, "--jobs", 1, "--out", out)
+    assert ended.exit_code == 2
+    assert "belongs to another study" in ended.stderr
+
+
+BAD = {
+    "missing": (lambda log: None, "calls.trace.parquet is not there"),
+    "other classes": (
+        lambda log: log.assign(job_class="spam"),
+        "must hold classes of this scenario, got 'spam' in row 1",
+    ),
+    "not sorted": (lambda log: log[::-1], "must never go back in time"),
+    "no rows of a class": (lambda log: log[log["job_class"] == "orders"], "has no row of class 'enquiries'"),
+    "negative work": (
+        lambda log: log.assign(work=-1.0),
+        "column 'work' must hold finite numbers of at least 0, got -1",
+    ),
+    "longer than its end": (lambda log: log.assign(time=log["time"] + 1.0), "must lie between begin = 0 and end = 240"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_trace_is_told_in_one_line_before_anything_is_run(scenario: Path, tmp_path: Path, bad: str) -> None:
+    change, message = BAD[bad]
+    _, log = logged(QUEUE, "random", 5, 240.0)
+    changed = change(log)
+    if changed is None:
+        scenario.with_name("calls.trace.parquet").unlink()
+    else:
+        write_trace(changed, scenario.with_name("calls.trace.parquet"))
+    ended = run("run", scenario, "--jobs", 1, "--out", tmp_path / "out")
+    assert ended.exit_code == 2
+    assert message in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("begin = 0.0", "begin = 250.0", "data: begin must be before end, got 250 and 240"),
+        ("service_rate = 1.0", "", "queue.service_rate is missing"),
+        (
+            "[data]",
+            "[environment]\nrates = [[0, 1], [1, 0]]\narrival_factors = [1, 2]\n[data]",
+            "take [data] out to run",
+        ),
+    ],
+)
+def test_a_scenario_that_its_log_does_not_fit_is_told(scenario: Path, tmp_path: Path, old, new, message) -> None:
+    scenario.write_text(scenario.read_text().replace(old, new))
+    ended = run("run", scenario, "--jobs", 1, "--out", tmp_path / "out")
+    assert ended.exit_code == 2
+    assert message in ended.stderr
+    assert not (tmp_path / "out").exists()
