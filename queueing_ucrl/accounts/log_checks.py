@@ -12,7 +12,8 @@ r"""Laws that every event log keeps, whatever the world; a log that breaks one i
                        the left side from in_system, the right side from the rows of the jobs, unfinished ones until T
 
 What a law needs and the log does not hold (in_system, capacity, servers on duty, which its metadata may tell) leaves it
-unchecked, and this is said too. Equal means equal to rounding: a billionth.
+unchecked, and this is said too. Equal means equal to rounding: a billionth. Memory is flat, so a job's number that is
+used again after the job's end is seen only where both are in the same row group.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ class RunChecks:
         self.at_servers = 0
         self.down: set[int] = set()
         self.job_of: dict[int, Any] = {}  # server -> its job
+        self.seen: set[int] = set()  # servers
         self.last_started = -1  # the arrival's row of the job that started last
         self.area = 0.0  # int N dt, by in_system
         self.time_inside = 0.0  # of jobs that have left, less the arrivals of those that have not
@@ -235,7 +237,8 @@ class RunChecks:
                 whose[j] = self.job_of[int(server[j])]
         wrong = np.where(joins[order], holds, ~holds | (whose != job))
         if not self.whole:  # it may have begun before the log
-            wrong &= joins[order] | ~(first & ~holds)
+            seen = np.array([int(k) in self.seen for k in server[first].tolist()])[np.cumsum(first) - 1]
+            wrong &= joins[order] | ~(first & ~seen)
         if wrong.any():
             k = int(order[wrong].min())
             j = int(np.flatnonzero(order == k)[0])
@@ -244,6 +247,7 @@ class RunChecks:
                 words = f"job {shown(rows.job[k])} leaves server {rows.server[k]}, where it is not"
             self._break("servers", rows, k, words)
         for j in np.flatnonzero(last).tolist():
+            self.seen.add(int(server[j]))
             if joins[order[j]]:
                 self.job_of[int(server[j])] = job[j]
             else:
