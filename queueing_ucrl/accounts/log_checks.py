@@ -98,7 +98,8 @@ class RunChecks:
 
     def __post_init__(self) -> None:
         self.jobs = JobRows()
-        self.count = -1  # jobs in the system; -1: nothing read yet
+        self.begun = False
+        self.count = 0  # jobs in the system
         self.strangers = 0  # jobs that were there before the log began and have not shown up yet
         self.now = -math.inf
         self.first_time = 0.0
@@ -113,7 +114,8 @@ class RunChecks:
         self.posts = self.servers
 
     def _break(self, law: str, rows: Rows, k: int, words: str) -> None:
-        if law not in self.broken:
+        before = self.broken.get(law)
+        if before is None or (before.row is not None and rows.number(k) < before.row):
             job = rows.job[k] if rows.has_job[k] else None
             job = job.item() if isinstance(job, np.generic) else job
             self.broken[law] = Law(law, False, words, rows.number(k), float(rows.time[k]), job)
@@ -121,7 +123,8 @@ class RunChecks:
     def take(self, rows: Rows) -> None:
         """The next rows."""
         before = self.jobs.take(rows)
-        if self.count < 0:
+        if not self.begun:
+            self.begun = True
             self.first_time = float(rows.time[0])
             known = self.tells_count and not self.whole and rows.in_system[0] >= 0
             self.count = self.strangers = int(rows.in_system[0]) if known else 0
@@ -292,7 +295,7 @@ class RunChecks:
             found["little"] = Law("little", None, "the log has no column 'in_system'")
         else:
             # those that have not left count until the last row
-            inside = self.time_inside + self.count * ((self.now if self.count >= 0 else 0.0) - self.first_time)
+            inside = self.time_inside + self.count * ((self.now if self.begun else 0.0) - self.first_time)
             if not abs(inside - self.area) <= CLOSE * max(1.0, abs(self.area), abs(inside)):
                 words = f"the number in the system adds up to {self.area:.9g} over time, the jobs' times in it to"
                 found["little"] = Law("little", False, f"{words} {inside:.9g}")
