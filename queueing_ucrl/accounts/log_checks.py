@@ -12,7 +12,8 @@ r"""Laws that every event log keeps, whatever the world; a log that breaks one i
                        the left side from in_system, the right side from the rows of the jobs, unfinished ones until T
 
 What a law needs and the log does not hold (in_system, capacity, servers on duty, which its metadata may tell) leaves it
-unchecked, and this is said too. Equal means equal to rounding: a billionth.
+unchecked, and this is said too. Equal means equal to rounding: a billionth. Memory is flat, so a job's number that is
+used again after the job's end is seen only where both are in the same row group.
 """
 
 from __future__ import annotations
@@ -97,13 +98,15 @@ class RunChecks:
 
     def __post_init__(self) -> None:
         self.jobs = JobRows()
-        self.count = -1  # jobs in the system; -1: nothing read yet
+        self.begun = False
+        self.count = 0  # jobs in the system
         self.strangers = 0  # jobs that were there before the log began and have not shown up yet
         self.now = -math.inf
         self.first_time = 0.0
         self.at_servers = 0
         self.down: set[int] = set()
         self.job_of: dict[int, Any] = {}  # server -> its job
+        self.seen: set[int] = set()  # servers
         self.last_started = -1  # the arrival's row of the job that started last
         self.area = 0.0  # int N dt, by in_system
         self.time_inside = 0.0  # of jobs that have left, less the arrivals of those that have not
@@ -111,7 +114,8 @@ class RunChecks:
         self.posts = self.servers
 
     def _break(self, law: str, rows: Rows, k: int, words: str) -> None:
-        if law not in self.broken:
+        before = self.broken.get(law)
+        if before is None or (before.row is not None and rows.number(k) < before.row):
             job = rows.job[k] if rows.has_job[k] else None
             job = job.item() if isinstance(job, np.generic) else job
             self.broken[law] = Law(law, False, words, rows.number(k), float(rows.time[k]), job)
@@ -119,7 +123,8 @@ class RunChecks:
     def take(self, rows: Rows) -> None:
         """The next rows."""
         before = self.jobs.take(rows)
-        if self.count < 0:
+        if not self.begun:
+            self.begun = True
             self.first_time = float(rows.time[0])
             known = self.tells_count and not self.whole and rows.in_system[0] >= 0
             self.count = self.strangers = int(rows.in_system[0]) if known else 0
@@ -235,7 +240,8 @@ class RunChecks:
                 whose[j] = self.job_of[int(server[j])]
         wrong = np.where(joins[order], holds, ~holds | (whose != job))
         if not self.whole:  # it may have begun before the log
-            wrong &= joins[order] | ~(first & ~holds)
+            seen = np.array([int(k) in self.seen for k in server[first].tolist()])[np.cumsum(first) - 1]
+            wrong &= joins[order] | ~(first & ~seen)
         if wrong.any():
             k = int(order[wrong].min())
             j = int(np.flatnonzero(order == k)[0])
@@ -244,6 +250,7 @@ class RunChecks:
                 words = f"job {shown(rows.job[k])} leaves server {rows.server[k]}, where it is not"
             self._break("servers", rows, k, words)
         for j in np.flatnonzero(last).tolist():
+            self.seen.add(int(server[j]))
             if joins[order[j]]:
                 self.job_of[int(server[j])] = job[j]
             else:
@@ -288,7 +295,7 @@ class RunChecks:
             found["little"] = Law("little", None, "the log has no column 'in_system'")
         else:
             # those that have not left count until the last row
-            inside = self.time_inside + self.count * ((self.now if self.count >= 0 else 0.0) - self.first_time)
+            inside = self.time_inside + self.count * ((self.now if self.begun else 0.0) - self.first_time)
             if not abs(inside - self.area) <= CLOSE * max(1.0, abs(self.area), abs(inside)):
                 words = f"the number in the system adds up to {self.area:.9g} over time, the jobs' times in it to"
                 found["little"] = Law("little", False, f"{words} {inside:.9g}")
