@@ -37,6 +37,11 @@ def _intervals(admits: BoolArray) -> list[list[int]]:
     return [[int(first), int(end) - 1] for first, end in edges.reshape(-1, 2)]
 
 
+def admitted_states(admits: BoolArray) -> str:
+    """The states in which a class is admitted, in words: "0-9, 12"."""
+    return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in _intervals(admits)) or "none"
+
+
 def drifting_gain(queue: Queue, policy: Policy) -> tuple[float | None, str]:
     """(what a policy earns in the long run while rates change, ""), or (None, why there is no such number)."""
     if not queue.drifts:
@@ -109,10 +114,7 @@ def _class_table(scenario: Scenario, queue: Queue, solution: Solution, measures:
 
 def print_picture(console: Console, class_names: Sequence[str], policy: Policy) -> None:
     """`Policy.marks` beside the classes' names and the states in numbers, as wide as the console allows."""
-    spans = [
-        ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(column)) or "none"
-        for column in policy.admits.T
-    ]
+    spans = [admitted_states(column) for column in policy.admits.T]
     names = max(map(cell_len, class_names))
     apart = names + len(GAP) + PICTURE_WIDTH > console.width - len(GAP) - 11  # 11: "admitted in"
     room = console.width - (0 if apart else names + len(GAP)) - len(GAP) - max(11, *map(len, spans))
