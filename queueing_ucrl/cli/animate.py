@@ -10,8 +10,8 @@ import typer
 from queueing_ucrl.cli.endings import end, mistakes_told
 
 NOTES = """
-The page needs no network and opens by a double click: play, pause, step, seek,
-change the speed, by mouse or keyboard (space, arrows, + and -, Home, End).
+The page needs no network and opens by a double click. Play, pause, step, seek
+and change the speed by mouse or keyboard (space, arrows, + and -, Home, End).
 `queueing-ucrl run SCENARIO --log` writes event logs into the folder of its
 results, such as events/0000/oracle/000000.parquet.
 

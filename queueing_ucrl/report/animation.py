@@ -1,4 +1,4 @@
-"""A stretch of an event log as a moving picture: who arrives, who is let in, waits, is served, leaves or is turned away.
+"""A stretch of an event log as a moving picture: who is let in, waits, is served, leaves, and who is turned away.
 
 The page holds the events of the stretch, the jobs that were there when it begins, and a player; it needs no network.
 Everything is taken from the log alone: the jobs at the beginning are those that came before it and have not left.
@@ -75,7 +75,8 @@ def stretch_of(
         raise ValueError(f"a stretch must begin at 0 or later and end after that, got {begin:g} to {end:g}")
     before = _Before()
     inside: list[pd.DataFrame] = []
-    count, last, classes = 0, -math.inf, ()
+    classes: tuple[str, ...] = ()
+    count, last = 0, -math.inf
     for frame in frames:
         classes = tuple(map(str, frame["job_class"].cat.categories))
         time = frame["time"].to_numpy()
@@ -89,7 +90,7 @@ def stretch_of(
         count += past - first
         if count > most:
             raise ValueError(
-                f"from {begin:g} to {end:g} there are more than {most} events, too many to watch; choose a shorter stretch"
+                f"from {begin:g} to {end:g} there are more than {most} events, too many to watch: choose less"
             )
         if past < time.size:
             break

@@ -19,8 +19,15 @@ def _environment() -> Any:
         return source(as_json(value)) if isinstance(value, (dict, list)) else value
 
     loader = jinja2.PackageLoader("queueing_ucrl.report", PAGES)
-    options: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined, "finalize": finalize}
-    return jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, **options)
+    return jinja2.Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 def as_json(value: Any) -> str:

@@ -1,0 +1,101 @@
+"""The moving picture in a browser: it plays, steps, seeks, obeys the keyboard, and shows names as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from generators import random_system
+
+import queueing_ucrl as qu
+from queueing_ucrl.report.animation import animation_page, player_data, stretch_of
+
+HOSTILE = ["<script>alert(1)</script>", "</style>", "{{7*7}}", "\"quotes'", "\u05e9\u05dc\u05d5\u05dd"]
+PHONE, WIDE = {"width": 360, "height": 640}, {"width": 1000, "height": 700}
+
+
+def page_of(system: qu.System, folder: Path, seed: int = 1) -> tuple[Path, dict[str, Any]]:
+    horizon = 200 / system.total_arrival_rate
+    events = qu.simulate(system, "admit-all", horizon=horizon, seed=seed, log=True).events
+    stretch = stretch_of([events], 0.3 * horizon, horizon)
+    file = folder / f"{seed}.html"
+    file.write_text(animation_page(stretch, "title", "about", "hours"), "utf-8")
+    return file, player_data(stretch, "hours")
+
+
+def small_queue() -> qu.Queue:
+    classes = [qu.JobClass(name, 0.6, 1.0) for name in HOSTILE]
+    return qu.Queue(2, 8, 1.0, classes, patience=qu.Exponential(0.2))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_plays_pauses_steps_and_seeks(opened: Any, tmp_path: Path, scheme: str) -> None:
+    file, data = page_of(small_queue(), tmp_path)
+    shown = opened(file, color_scheme=scheme)
+    page = shown.page
+    status = page.locator(".status")
+    began = status.inner_text()
+    assert f"{sum(server == -1 for *_, server in data['start']['jobs'])} waiting" in began
+
+    page.click(".play")
+    page.wait_for_function("began => document.querySelector('.clock').textContent !== began", arg=began)
+    page.click(".play")
+    page.wait_for_function("began => document.querySelector('.status').textContent !== began", arg=began)
+
+    page.focus(".queue-animation")
+    page.keyboard.press("Home")
+    assert status.inner_text() == began
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text() != began
+    page.keyboard.press("ArrowLeft")
+    assert status.inner_text() == began
+    page.keyboard.press("End")
+    level = data["events"]["level"][-1]
+    assert page.locator("g.job").count() >= level
+    page.keyboard.press("Home")
+    pace = page.locator(".pace").input_value()
+    page.keyboard.press("+")
+    assert float(page.locator(".pace").input_value()) > float(pace)
+
+    page.locator(".seek").evaluate("seek => { seek.value = 500; seek.dispatchEvent(new Event('input')) }")
+    assert status.inner_text() != began
+    assert shown.wrong == []
+
+
+def test_it_ends_where_the_log_ends_whatever_the_way_there(opened: Any, tmp_path: Path) -> None:
+    """Step by step and at once, on systems of every kind: the same words."""
+    for number in range(6):
+        system = random_system(np.random.default_rng([17, number]), coarse=number % 2 == 0)
+        file, data = page_of(system, tmp_path, number)
+        shown = opened(file)
+        page = shown.page
+        page.focus(".queue-animation")
+        page.keyboard.press("End")
+        at_once = page.locator(".status").inner_text()
+        page.keyboard.press("Home")
+        for _ in range(len(set(data["events"]["time"])) + 1):
+            page.keyboard.press("ArrowRight")
+        assert page.locator(".status").inner_text() == at_once
+        assert shown.wrong == []
+
+
+def test_names_are_shown_as_text(opened: Any, tmp_path: Path) -> None:
+    file, _ = page_of(small_queue(), tmp_path)
+    shown = opened(file)
+    texts = shown.page.locator("svg text").all_text_contents()
+    for name in HOSTILE:
+        assert any(name[:20] in text for text in texts)
+    shown.page.click("summary")
+    assert shown.page.locator("tbody tr").count() > 100
+    assert shown.wrong == []
+
+
+def test_it_fits_a_phone_and_can_do_without_motion(opened: Any, tmp_path: Path) -> None:
+    file, _ = page_of(small_queue(), tmp_path)
+    shown = opened(file, viewport=PHONE, reduced_motion="reduce")
+    assert shown.overflow() <= 0
+    shown.page.click(".forward")
+    assert "still" in shown.page.locator(".queue-animation").get_attribute("class")
+    assert shown.wrong == []
