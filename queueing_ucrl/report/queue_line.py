@@ -30,8 +30,8 @@ Points = tuple[FloatArray, IntArray]
 
 
 def decimated(time: FloatArray, value: IntArray, stretches: int = STRETCHES) -> Points:
-    """First, least, greatest and last value of each stretch of time; all points where they are no more than that."""
-    if time.size <= 4 * stretches or time[-1] <= time[0]:
+    """First, least, greatest and last value of each stretch of time."""
+    if time.size < 3 or time[-1] <= time[0]:
         return time, value
     width = 2.0 ** math.ceil(math.log2((time[-1] - time[0]) / stretches))
     place = np.floor(time / width)
@@ -48,10 +48,11 @@ def decimated(time: FloatArray, value: IntArray, stretches: int = STRETCHES) -> 
 
 
 class Thinned:
-    """A line that comes in pieces, in time order; memory does not grow with it."""
+    """A line that comes in pieces, in time order; memory does not grow with it. A short one keeps all its points."""
 
     def __init__(self, stretches: int = STRETCHES) -> None:
         self.stretches = stretches
+        self.taken = 0  # points
         self._pieces: list[Points] = []
         self._held = 0
 
@@ -59,14 +60,16 @@ class Thinned:
         """The next piece."""
         self._pieces.append((time, value))
         self._held += time.size
+        self.taken += time.size
         if self._held > HELD * self.stretches:
             self._pieces = [self.points()]
             self._held = self._pieces[0][0].size
 
     def points(self) -> Points:
         """What is left of the line."""
-        times, values = zip(*self._pieces, strict=True) if self._pieces else ((np.empty(0),), (np.empty(0, np.int64),))
-        return decimated(np.concatenate(times), np.concatenate(values), self.stretches)
+        time = np.concatenate([time for time, _ in self._pieces])
+        value = np.concatenate([value for _, value in self._pieces])
+        return decimated(time, value, self.stretches) if self.taken > 4 * self.stretches else (time, value)
 
 
 @dataclass(frozen=True)
@@ -85,7 +88,7 @@ class _Reader:
     def __init__(self, stretches: int) -> None:
         self.system, self.queue = Thinned(stretches), Thinned(stretches)
         self.whole = True  # whether the log tells of all jobs that are there
-        self.events = self.times = 0
+        self.events = 0
         self._last: tuple[float, int, int] | None = None  # time, in the system, waiting: of the last time so far
 
     def take(self, frame: pd.DataFrame) -> None:
@@ -124,7 +127,6 @@ class _Reader:
             raise ValueError(
                 f"events: at time {time[int(np.argmax(waiting < 0))]:g} more jobs have begun than were let in"
             )
-        self.times += time.size
         self.system.take(time, system)
         self.queue.take(time, waiting)
 
@@ -135,12 +137,13 @@ class _Reader:
         time, system, waiting = self._last
         self._add(np.array([time]), np.array([system]), np.array([waiting]))
         in_system, in_queue = self.system.points(), self.queue.points()
-        return QueueLine(in_system, in_queue if self.whole else None, self.events, in_system[0].size < self.times)
+        return QueueLine(
+            in_system, in_queue if self.whole else None, self.events, in_system[0].size < self.system.taken
+        )
 
 
 def _steps(kind: pd.Series, steps: dict[str, int]) -> IntArray:
-    found: IntArray = kind.map(steps).fillna(0).to_numpy(dtype=np.int64).copy()
-    return found
+    return np.asarray(kind.map(steps).fillna(0)).astype(np.int64)
 
 
 def queue_line(frames: Iterable[pd.DataFrame], stretches: int = STRETCHES) -> QueueLine:

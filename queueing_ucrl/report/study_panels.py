@@ -36,7 +36,7 @@ def reward_of(study: Study, cell: int) -> str:
     return "expected_reward" if cell in study.cells_with("expected_reward") else "realised_reward"
 
 
-def _lost(study: Study, cell: int, kind: str) -> FloatArray:
+def lost_by(study: Study, cell: int, kind: str) -> FloatArray:
     """A cell's regret; where no optimum is known, the reward that it earned less than the first controller."""
     if kind not in KINDS or not study.no_optimum(cell):
         return study.samples(cell, kind)
@@ -69,7 +69,7 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
-        times, samples = study.results[k][0].times, _lost(study, k, kind)
+        times, samples = study.results[k][0].times, lost_by(study, k, kind)
         if _each_is_drawn(study, len(samples)):
             axes.plot(times, samples.T, color=look[cell.name].colour, linewidth=0.4, alpha=0.25)
         mean = mean_curve(axes, times, samples, cell.name, look[cell.name], shade)

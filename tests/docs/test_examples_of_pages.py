@@ -1,4 +1,4 @@
-"""docs/optimise.md and docs/steady-state.md are true: their examples run as they stand."""
+"""docs/optimise.md, docs/steady-state.md and docs/plots.md are true: their examples run as they stand."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 PRINTED = {
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
+    "plots.md": "^regret, policy, beliefs, queue, waits$",
     "steady-state.md": r"oracle +arrivals.*earned.*from +to +measure",
 }
 
 
 @pytest.mark.parametrize("page", PRINTED)
-def test_the_example_runs_as_printed(page: str) -> None:
+def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     (example,) = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
