@@ -96,7 +96,7 @@ class _Reader:
         if frame.empty:
             return
         time = frame["time"].to_numpy(dtype=float)
-        kind = frame["event"].astype(str)
+        kind = frame["event"].astype("category")
         system = frame["in_system"].to_numpy(dtype=np.int64) + _steps(kind, SYSTEM_STEP)
         step = _steps(kind, QUEUE_STEP)
         step[(kind == "breakdown").to_numpy() & frame["job"].isna().to_numpy()] = 0
@@ -143,7 +143,9 @@ class _Reader:
 
 
 def _steps(kind: pd.Series, steps: dict[str, int]) -> IntArray:
-    return np.asarray(kind.map(steps).fillna(0)).astype(np.int64)
+    """Of each event of a categorical column; of none, 0."""
+    known = np.array([*(steps.get(str(name), 0) for name in kind.cat.categories), 0], dtype=np.int64)
+    return known[kind.cat.codes.to_numpy()]
 
 
 def queue_line(frames: Iterable[pd.DataFrame], stretches: int = STRETCHES) -> QueueLine:
