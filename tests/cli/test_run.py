@@ -121,7 +121,8 @@ def test_the_table_tells_all_that_was_promised(scenario, tmp_path):
     lines = result.stdout.splitlines()
     assert max(map(len, lines[:-2])) <= 80  # the last ones name the folder
     (cell,) = strict_json((tmp_path / "out" / "summary.json").read_text())["results"]
-    answer, earned, first, regret = (line for line in lines if line.startswith("ucrl-ac "))
+    answer, earned, first, regret, curve = (line for line in lines if line.startswith("ucrl-ac "))
+    assert curve.split()[-1] == number(cell["regret"]["gap"]["mean"], 3)
     second = next(line for line in lines if line.strip().startswith("b "))
 
     def shown(spread):
