@@ -24,7 +24,7 @@ def report(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of studies.", show_default=False)],
     out: Annotated[
         Path | None,
-        typer.Option(help="The page to write.  [default: FOLDER/report.html, or comparison.html]", show_default=False),
+        typer.Option(help="The page to write.  [default: see below]", show_default=False),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:

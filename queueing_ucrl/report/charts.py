@@ -118,14 +118,11 @@ def base() -> Any:
     return alt.Chart(alt.NamedData(name=DATA))
 
 
-def with_line(spec: dict[str, Any], value: float, title: str) -> dict[str, Any]:
+def with_line(spec: dict[str, Any], value: float, title: str, colour: str = INK) -> dict[str, Any]:
     """A chart of several layers with a dashed line at a height: where something is, or should be."""
     at = {"y": {"datum": rounded([value])[0], "type": "quantitative", "title": title}}
-    line = {
-        "data": {"values": [{}]},
-        "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.2},
-        "encoding": at,
-    }
+    mark = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.2, "stroke": colour}
+    line = {"data": {"values": [{}]}, "mark": mark, "encoding": at}
     return {**spec, "layer": [*spec["layer"], line]}
 
 

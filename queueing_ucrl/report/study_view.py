@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.experiments.queue_again import queue_again
 from queueing_ucrl.experiments.stored import StoredStudy
@@ -15,6 +15,9 @@ from queueing_ucrl.report.palette import Look, looks
 from queueing_ucrl.solvers.optimum import optimum
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.units import Units
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Spread = dict[str, float | None]
 DETAILED = 8  # controllers that are shown one by one
@@ -111,6 +114,16 @@ class StudyView:
         return (
             [f"Of {len(self.names)} controllers the first {DETAILED} are shown."] if len(self.names) > DETAILED else []
         )
+
+    @cached_property
+    def _episodes(self) -> dict[str, pd.DataFrame | None]:
+        return {}
+
+    def episodes(self, name: str) -> pd.DataFrame | None:
+        """The episodes of a controller's first replication; None where there are none."""
+        if name not in self._episodes:
+            self._episodes[name] = self.study.episodes(self.point, name)
+        return self._episodes[name]
 
     def half(self, spread: Spread) -> float | None:
         """Half of an interval; None of a single replication."""
