@@ -21,6 +21,7 @@ BAND = 0.22  # how dark
 FAINT = 0.15
 SIGNIFICANT = 6  # digits of the numbers in a page
 INK = "currentColor"
+NUMBERS = ",~r"  # of axes: thousands separated, no more digits than needed
 CONFIG: dict[str, Any] = {
     "background": None,
     "font": "system-ui, sans-serif",
@@ -73,11 +74,6 @@ def _dashes(look: Look) -> list[float]:
     return [2.0 * part for part in look.dashes] or [1, 0]
 
 
-def number_format(log: bool = False) -> str:
-    """How axes write numbers: thousands separated, no more digits than needed."""
-    return "~g" if log else ",~r"
-
-
 def _scales(looks: Mapping[str, Look], field_name: str = "who") -> dict[str, Any]:
     """Colour and dashes of each name; without a legend, which the page has."""
     import altair as alt
@@ -100,7 +96,7 @@ def axis(title: str, name: str, *, log: bool = False, side: str = "y", zero: boo
 
     kind = alt.X if side == "x" else alt.Y
     scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=side == "y")
-    labels = alt.Axis(format=number_format(log), tickCount=5 if side == "x" else 6)
+    labels = alt.Axis(format=NUMBERS, tickCount=5 if side == "x" else 6)
     return kind(f"{name}:Q", title=f"{title}, log scale" if log else title, scale=scale, axis=labels, **more)
 
 

@@ -109,6 +109,8 @@ def _true_rates(view: StudyView) -> list[float]:
 
 
 def _belief_charts(view: StudyView, k: int, name: str) -> Iterator[Chart]:
+    import pandas as pd
+
     frame = view.episodes(name)
     if frame is None:
         return
@@ -119,8 +121,9 @@ def _belief_charts(view: StudyView, k: int, name: str) -> Iterator[Chart]:
         known = frame[frame[column].notna()].reset_index(drop=True)
         if len(known) > 1:
             shown = known.iloc[thinned(len(known), MOST_EPISODES)]
+            until = shown.iloc[-1:].assign(start=shown["end"].iloc[-1])  # what was believed last holds to the end
             left = f" {len(shown)} of {len(known):,} reviews are drawn." if len(shown) < len(known) else ""
-            yield make(view, f"{view.prefix}belief-{k}", name, shown, f"{FIRST}{left}")
+            yield make(view, f"{view.prefix}belief-{k}", name, pd.concat([shown, until]), f"{FIRST}{left}")
 
 
 def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, note: str) -> Chart:
@@ -219,7 +222,7 @@ def levels_section(view: StudyView) -> Section | None:
         return None
     words = [
         "A class gets in while there are fewer jobs in the system than its control level. Controllers that never "
-        "change theirs are in the map below."
+        "change theirs are in the map above."
     ]
     return Section(f"{view.prefix}levels", "What was done: control levels in time", [*words, *view.few], charts)
 

@@ -46,6 +46,7 @@ class Section:
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
     stepper: Stepper | None = None
+    wide: bool = False  # a chart a row
     animation: str = ""  # HTML of `report.animation`
     code: Sequence[str] = ()  # lines to copy
     data: str = ""  # long text to be opened: how the study is defined

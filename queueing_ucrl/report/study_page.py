@@ -17,6 +17,7 @@ from queueing_ucrl.files import is_plain_file, write_atomically
 from queueing_ucrl.messages import shown_path
 from queueing_ucrl.report.comparison_page import comparison_page
 from queueing_ucrl.report.learning_sections import sections_of_learning
+from queueing_ucrl.report.log_sections import sections_of_logs
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.page import Page, PageTable, Section, page_html
 from queueing_ucrl.report.study_sections import SPREADS, sections_of_numbers
@@ -82,7 +83,7 @@ def study_page(study: StoredStudy) -> Page:
 
 
 def _sections(view: StudyView) -> Sequence[Section | None]:
-    return (*sections_of_numbers(view), *sections_of_learning(view))
+    return (*sections_of_numbers(view), *sections_of_learning(view), *sections_of_logs(view))
 
 
 # --- how far it is ---------------------------------------------------------------------------------------------------

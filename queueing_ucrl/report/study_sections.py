@@ -287,8 +287,13 @@ def quantiles_section(view: StudyView) -> Section | None:
     if frame is None:
         return None
     kind = "gap" if regret else next(k for k in REWARD_MEANINGS if (frame["account"] == k).any())
-    rows = frame[frame["account"] == kind]
-    what = money(view, "lost so far" if regret else "earned so far")
+    rows = frame[frame["account"] == kind].copy()
+    what = money(view, "lost so far")
+    if not regret:
+        rows = rows[rows["time"] >= 0.01 * view.horizon]
+        what = f"{view.units.money or 'reward'} per {view.units.per_time}, so far"
+        for column in ("median", "q05", "q25", "q75", "q95"):
+            rows[column] = rows[column] / rows["time"]
     spec = lines(view.looks, view.units.timed("time"), what, outer=True)
     fields = {
         "who": "controller",
