@@ -66,8 +66,9 @@ def _is_page(path: Path) -> bool:
 
 def study_page(study: StoredStudy) -> Page:
     """What is on the page; an unfinished or damaged study's page says so."""
-    warnings = _progress(study)
+    warnings: list[str] = []
     try:
+        warnings = _progress(study)
         if study.results is None:
             return Page(study.title, _sentence(study), [], [_cells_section(study), again_section(study)], warnings)
         views = [StudyView(study, k) for k in range(len(study.points))]
