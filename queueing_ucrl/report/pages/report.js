@@ -11,9 +11,11 @@
   async function draw(figure) {
     const it = JSON.parse(figure.querySelector(":scope > script").textContent);
     const spec = { ...it.spec, config, datasets: { [it.name]: rows(it.data) } };
-    const place = figure.querySelector(".drawing");
+    const place = document.createElement("div"); // Vega gives it a label of its own: the words are on the one around it
+    place.className = "canvas";
+    place.setAttribute("aria-hidden", "true");
+    figure.querySelector(".drawing").append(place);
     const result = await vegaEmbed(place, spec, { actions: false, renderer: "svg", ast: true, mode: "vega-lite" });
-    for (const svg of place.querySelectorAll("svg")) svg.setAttribute("aria-hidden", "true");
     figure.view = result.view;
     figure.classList.add("drawn");
     figure.dispatchEvent(new Event("drawn"));
