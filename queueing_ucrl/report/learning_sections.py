@@ -316,7 +316,7 @@ def policy_section(view: StudyView) -> Section | None:
                 add(-1, job_class, BEST, first, last)
     chart = _policy_chart(view, data)
     about = ["A class is let in while the number of jobs in the system is in its bar. Move the slider through the run."]
-    stepper = Stepper("Policy", chart, steps, choices)
+    stepper = Stepper("Episode", chart, steps, choices)
     return Section(f"{view.prefix}policy", "Who is let in", about, stepper=stepper, notes=[FIRST, *notes, *view.few])
 
 

@@ -157,7 +157,7 @@ def _sentence(study: StoredStudy) -> str:
     same = ", all on the same jobs" if len(names) > 1 else ""
     length = f"{number(float(point['horizon']), 6)} {units.time}".rstrip()
     return (
-        f"{who} on {where} and {of}{sweep}: {each} up to time {length}{same}. "
+        f"{who} on {where}, for {of}{sweep}: {each} up to time {length}{same}. "
         f"Seed {study.manifest['identity']['seed']}, version {study.manifest['identity']['version']}."
     )
 
