@@ -11,17 +11,16 @@ from queueing_ucrl.cli.endings import end, mistakes_told
 
 NOTES = """
 A page is one file that needs no network and opens by a double click. Of one
-study it is report.html in its folder, the same that `run` and `compare` write;
-of several it is comparison.html where you work, or --out. An unfinished or
-damaged study's page says so. No other file is touched: a file that is no such
-page is never overwritten.
+study it is report.html in its folder, which `run` and `compare` write too; of
+several it is comparison.html where you work, or --out. An unfinished or damaged
+study's page says so. A file that is no such page is never overwritten.
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the folders or the options.
 """
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of studies.", show_default=False)],
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Folders of studies.", show_default=False)],
     out: Annotated[
         Path | None,
         typer.Option(help="The page to write.  [default: see below]", show_default=False),

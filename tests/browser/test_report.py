@@ -30,11 +30,11 @@ def page_of(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 
 def wait_until(page: Any, expression: str) -> None:
     """The page's policy forbids `eval`, so playwright's own waiting does not work there."""
-    for _ in range(600):
+    for _ in range(2400):
         if page.evaluate(expression):
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"in half a minute never true: {expression}")
+    raise AssertionError(f"in two minutes never true: {expression}")
 
 
 def drawn(page: Any) -> int:
