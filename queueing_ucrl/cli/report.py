@@ -12,8 +12,9 @@ from queueing_ucrl.cli.endings import end, mistakes_told
 NOTES = """
 A page is one file that needs no network and opens by a double click. Of one
 study it is report.html in its folder, which `run` and `compare` write too; of
-several it is comparison.html where you work, or --out. An unfinished or damaged
-study's page says so. A file that is no such page is never overwritten.
+several it is comparison.html where you work, or --out. An unfinished or
+damaged study's page says so. A file that is no such page is never
+overwritten.
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the folders or the options.
 """
