@@ -104,10 +104,6 @@ def beliefs_section(view: StudyView) -> Section | None:
     return Section(f"{view.prefix}beliefs", "What was believed", [*words, *view.few], charts)
 
 
-def _true_rates(view: StudyView) -> list[float]:
-    return [float(c["arrival_rate"]) for c in view.about["queue"]["classes"]]
-
-
 def _belief_charts(view: StudyView, k: int, name: str) -> Iterator[Chart]:
     import pandas as pd
 
@@ -136,7 +132,7 @@ def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, not
         data["mean"] += rounded(frame[column])
         data["low"] += rounded(frame["rate_low"]) if who == "estimate" else [None] * len(frame)
         data["high"] += rounded(frame["optimistic_rate"]) if who == "estimate" else [None] * len(frame)
-    truth = sum(_true_rates(view))
+    truth = sum(view.mean_rates)
     y = f"jobs of all classes per {view.units.per_time}"
     spec = with_line(lines(looks, view.units.timed("time"), y, log_x=True, step=True), truth, y)
     last = frame.iloc[-1]
@@ -164,7 +160,7 @@ def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, no
     y = f"jobs per {view.units.per_time}"
     spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=True, step=True)
     spec = _with_planned(view, spec, y, limited=limited, planned=planned)
-    truths = _true_rates(view)
+    truths = view.mean_rates
     for job_class, truth in zip(view.class_names, truths, strict=True):
         spec = with_line(spec, truth, y, colour=view.class_looks[job_class].colour)
     said = []

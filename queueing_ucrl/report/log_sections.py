@@ -12,7 +12,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.model.birth_death import evaluate
-from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
+from queueing_ucrl.model.patterns import ArrivalPattern
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.animation import animation, frames_of, some_events_later, stretch_of
@@ -42,7 +42,7 @@ class Logs:
     def of(cls, view: StudyView) -> Logs:
         """One pass through each."""
         found = {}
-        periods = [math.inf if pattern is None else pattern.period for pattern in patterns(view)]
+        periods = [math.inf if pattern is None else pattern.period for pattern in view.patterns]
         for name in view.names[:SCANNED]:
             path = view.study.log(view.point, name)
             if path is not None:
@@ -55,25 +55,6 @@ class Logs:
     def few(self, view: StudyView) -> list[str]:
         """What is said where not all logs are read."""
         return [f"Of {len(view.names)} controllers the first {SCANNED}."] if len(view.names) > SCANNED else []
-
-
-def patterns(view: StudyView) -> list[ArrivalPattern | None]:
-    """How each class's rate changes in a period; None where it has none."""
-
-    def made(part: Any) -> ArrivalPattern | None:
-        if not isinstance(part, dict):
-            return None
-        values = {key: value for key, value in part.items() if key not in ("kind", "class") and value is not None}
-        kind = {"steps": Steps, "sinusoid": Sinusoid}.get(part.get("kind", ""))
-        if kind is not None:
-            try:
-                pattern: ArrivalPattern = kind(**values)
-                return pattern if math.isfinite(pattern.period) else None
-            except (TypeError, ValueError):
-                return None
-        return next((found for inner in part.values() if (found := made(inner)) is not None), None)
-
-    return [made(c.get("pattern")) or made(c.get("arrivals")) for c in view.about["queue"]["classes"]]
 
 
 # --- the queue in time -----------------------------------------------------------------------------------------------
@@ -254,7 +235,7 @@ def _wait_words(view: StudyView, name: str) -> str:
 
 def hours_section(view: StudyView, logs: Logs) -> Section | None:
     """Arrivals by the part of the period in which they came, where rates repeat."""
-    found = patterns(view)
+    found = view.patterns
     if all(pattern is None for pattern in found):
         return None
     scan = next(iter(logs.scans.values()), None)
@@ -264,9 +245,8 @@ def hours_section(view: StudyView, logs: Logs) -> Section | None:
     for i, (job_class, pattern) in enumerate(zip(view.class_names, found, strict=True)):
         if pattern is None:
             continue
-        rate = float(view.about["queue"]["classes"][i]["arrival_rate"])
         starts = np.arange(PARTS) * (pattern.period / PARTS)
-        meant = _part_means(pattern, rate / pattern.mean)
+        meant = _part_means(pattern, view.mean_rates[i] / pattern.mean)
         top = int(np.argmax(meant))
         said.append(
             f"{job_class}: most from {number(starts[top])} on, {number(meant[top])}; least {number(min(meant))}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.experiments.queue_again import queue_again
 from queueing_ucrl.experiments.stored import StoredStudy
+from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.numbers import number, with_interval
 from queueing_ucrl.report.palette import Look, looks
@@ -70,6 +71,20 @@ class StudyView:
     def class_names(self) -> list[str]:
         """In the scenario's order."""
         return [str(c["name"]) for c in self.about["queue"]["classes"]]
+
+    @cached_property
+    def patterns(self) -> list[ArrivalPattern | None]:
+        """How each class's rate changes in a period; None where it has none."""
+        return [_pattern(c.get("pattern")) or _pattern(c.get("arrivals")) for c in self.about["queue"]["classes"]]
+
+    @property
+    def mean_rates(self) -> list[float]:
+        """The arrival rates, or their means in time where they change; `arrivals` of a class have theirs in."""
+        rates = []
+        for c, pattern in zip(self.about["queue"]["classes"], self.patterns, strict=True):
+            own = pattern is not None and _pattern(c.get("pattern")) is not None
+            rates.append(float(c["arrival_rate"]) * (pattern.mean if own and pattern is not None else 1.0))
+        return rates
 
     @cached_property
     def looks(self) -> dict[str, Look]:
@@ -146,6 +161,21 @@ class StudyView:
     def span(self) -> str:
         """How long, in words."""
         return f"{number(self.horizon, 6)} {self.units.time}".rstrip()
+
+
+def _pattern(part: Any) -> ArrivalPattern | None:
+    """The periodic pattern in a part of the manifest's words on a class."""
+    if not isinstance(part, dict):
+        return None
+    kind = {"steps": Steps, "sinusoid": Sinusoid}.get(part.get("kind", ""))
+    if kind is None:
+        return next((found for inner in part.values() if (found := _pattern(inner)) is not None), None)
+    values = {key: value for key, value in part.items() if key != "kind" and value is not None}
+    try:
+        pattern: ArrivalPattern = kind(**values)
+    except (TypeError, ValueError):
+        return None
+    return pattern if math.isfinite(pattern.period) else None
 
 
 def finite(value: Any) -> bool:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -281,6 +282,19 @@ def test_waits_and_arrivals_are_those_of_the_log(study_folder):
     hours = np.floor(gold["time"].to_numpy() % 24.0).astype(int)
     np.testing.assert_array_equal(scan.arrivals[0], np.bincount(hours, minlength=24))
     np.testing.assert_allclose(scan.exposure(0), [13.0] * 12 + [12.0] * 12)  # 300 = 12 days and a half
+
+
+def test_rates_of_a_period_are_those_of_the_scenario(study_folder):
+    """0.7 times 0.5 until 8, 1.5 until 18, then 1: the factors' mean is 25 / 24."""
+    page = study_page(stored(study_folder("drifting")))
+    data = charts(page)["p0-hours"].data
+    said = [m for m, who in zip(data["mean"], data["who"], strict=True) if who == "gold, as the scenario says"]
+    np.testing.assert_allclose(said, [0.35] * 8 + [1.05] * 10 + [0.7] * 6 + [0.7], rtol=1e-5)
+    view = StudyView(stored(study_folder("drifting")), 0)
+    assert view.mean_rates == pytest.approx([0.7 * 25 / 24, 0.9])
+    day = {"identity": {"points": [{"queue": qu.load_scenario("call-centre-day").system.plain_data()}]}}
+    system = qu.load_scenario("call-centre-day").system
+    assert StudyView(replace(view.study, manifest=day), 0).mean_rates == pytest.approx(system.arrival_rates)
 
 
 def test_the_law_of_waits_is_the_exact_one():
