@@ -77,7 +77,8 @@ replications and its 95 % interval (null where there is nothing to average):
                         and draws of the bootstrap; controllers (each with
                         reward and earned per unit of time, more_than_first,
                         counts by class); today, the same for the decisions of
-                        the log; recommended_less_today
+                        the log; recommended_less_today;
+                        recommended_less_best_other (controller, mean, ..)
     gain                of the recommended table, with low and high; fit_low
                         and fit_high by the fit alone; simulation_half_width;
                         draws, failed; loss, loss_high, best (its share);
