@@ -38,7 +38,8 @@ def _slack(table: JobTable) -> float:
     least = max(table.resolution, 1e-9 * abs(table.end))
     works, waits = (column[~np.isnan(column)] for column in (table.works, table.waits))
     grids = [find_rounding(column).resolution for column in (table.times, waits, works)]
-    slack = grids[0] + grids[1] + 0.5 * grids[2]
+    moved = 2.0 * table.resolution  # times that were moved within what they were rounded to are off by as much again
+    slack = max(moved, grids[0]) + grids[1] + 0.5 * grids[2]
     return max(least, slack) if slack <= SMALL_SLACK * float(works.mean()) else least
 
 
