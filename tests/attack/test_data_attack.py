@@ -91,10 +91,11 @@ def attack(program: WarmProgram, cases: list[data_cases.Case], folder: Path) -> 
     assert not faults, "\n".join(faults[:20])
 
 
+@pytest.mark.slow
 def test_odd_data_end_well(program, made, tmp_path):
     found = data_cases.cases(made, SEED)
     assert len(found) > 1500
-    attack(program, found[::50], tmp_path)
+    attack(program, [case for case in found if case.line[0] != "run"][::120], tmp_path)  # runs take longer
 
 
 @pytest.mark.slow
