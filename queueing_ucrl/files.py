@@ -73,6 +73,14 @@ def is_plain_file(path: Path) -> bool:
     return True
 
 
+def same_file(path: Path, other: Path) -> bool:
+    """Whether two names, links among them, are of one file that is there."""
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
 def digest_of(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:

@@ -40,6 +40,7 @@ BLOCK_ROWS = 250_000  # that are in memory at a time: a row group of our own log
 SHOWN_COLUMNS = 8
 HEAD = 1 << 16  # bytes of a file that tell what it is
 LONGEST_REASON = 300
+LARGEST_COUNT = 2.0**53  # beyond it doubles are no longer whole numbers one apart
 LONGEST_LINE = 1 << 25  # bytes of a CSV line
 
 Source = Any  # a DataFrame, or the path of a file or folder
@@ -196,7 +197,7 @@ class EventLog:
             return filled
         numbers = self._numbers(table, name, first)
         known = np.where(np.isnan(numbers), -1.0, numbers)
-        wrong = known != np.trunc(known)
+        wrong = (known != np.trunc(known)) | (np.abs(known) >= LARGEST_COUNT)
         if wrong.any():
             k = int(np.argmax(wrong))
             raise self.wrong(f"row {first + k + 1}: {name} must be a whole number, got {_given(float(known[k]))}")
@@ -206,6 +207,10 @@ class EventLog:
         """A column of words as places in a list of them; -1 where there is none."""
         import pyarrow as pa
 
+        kind = table.column(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise self.wrong(f"{name} must be text, but the column's type is {shown(str(kind))}")
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):  # of no chunk
             column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
@@ -228,10 +233,11 @@ class EventLog:
 
     def _classes(self, table: pa.Table) -> IntArray:
         codes, words = self._codes(table, "job_class")
-        for word in words:
-            if word is not None and str(word) not in self.class_names:
-                self.class_names.append(str(word))
         places = {name: k for k, name in enumerate(self.class_names)}
+        for word in words:
+            if word is not None and str(word) not in places:
+                places[str(word)] = len(self.class_names)
+                self.class_names.append(str(word))
         known = np.array([-1 if word is None else places[str(word)] for word in words] + [-1], dtype=np.int64)
         classes: IntArray = known[codes]
         return classes
@@ -347,7 +353,7 @@ def _metadata(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
     """What a run of ours wrote into a file; nothing where it is another program's."""
     try:
         found = json.loads((metadata or {})[b"queueing_ucrl"])
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,7 @@ Exit codes: 0 done, 2 a mistake in the log or the options.
 
 
 def animate(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="An event log (Parquet).", show_default=False)],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="An event log (Parquet or CSV).", show_default=False)],
     begin: Annotated[float, typer.Option("--from", help="Where the stretch begins.")] = 0.0,
     until: Annotated[
         float | None, typer.Option("--to", help="Where it ends.  [default: 500 events later]", show_default=False)
@@ -33,20 +34,20 @@ def animate(
 ) -> None:
     """Show a stretch of an event log as a moving picture."""
     with mistakes_told():
-        from queueing_ucrl.files import is_plain_file, write_atomically
+        from queueing_ucrl.files import same_file, write_atomically
         from queueing_ucrl.messages import shown_path
         from queueing_ucrl.report.animation import animation_page, frames_of, known_of, some_events_later, stretch_of
 
-        path = log.absolute()  # pyarrow would take a leading "~" for the home folder
-        if not is_plain_file(path):
-            raise ValueError(f"{shown_path(log)}: there is no such file; an event log (Parquet) is needed")
+        last = some_events_later(frames_of(log), begin) if until is None else until
         page = log.with_suffix(".html") if out is None else out
-        if page.exists() and not force:
+        if same_file(page, log):
+            raise ValueError(f"{shown_path(page)}: is the log itself; choose another --out")
+        if os.path.lexists(page) and not force:
             raise ValueError(f"{shown_path(page)}: is there already; choose another --out, or --force")
-        known = known_of(path)
-        last = some_events_later(frames_of(path), begin) if until is None else until
-        servers = known.get("queue", {}).get("servers")
-        found = stretch_of(frames_of(path), begin, last, servers if isinstance(servers, int) else None)
+        known = known_of(log)
+        queue = known.get("queue")
+        servers = queue.get("servers") if isinstance(queue, dict) else None
+        found = stretch_of(frames_of(log), begin, last, servers if isinstance(servers, int) else None)
         who = known.get("controller", "")
         title = f"{log.stem}: {who}" if who else log.stem
         about = f"From time {begin:g} to {last:g}" + (f", seed {known['seed']}." if "seed" in known else ".")

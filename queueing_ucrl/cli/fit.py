@@ -141,7 +141,7 @@ def fit(
         for name, value in (("servers", servers), ("capacity", capacity)):
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {shortened(str(value))}: must be at least 1")
-        targets.check(force, figure)
+        targets.check(force, figure, files)
         with warnings_told(), _Stages() as stages:
             found = fit_log(
                 list(files), time, job_class, **columns, decision=decision, count=count, timezone=timezone,

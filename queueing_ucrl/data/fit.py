@@ -269,7 +269,7 @@ def _clock_words(fit: ArrivalsFit, unit: str) -> str:
 def _balking_words(found: Balking) -> str:
     if found.direction == "none":
         return f"arrivals do not depend on how many are there ({p_words(found.p_value)})"
-    what = "balk: fewer come" if found.direction == "balking" else "are attracted: more come"
+    what = "balk: fewer come" if found.direction == "balking" else "be attracted: more come"
     states = f"with {found.crowded_state} in the system {found.crowded:.2f} times as many as with {found.quiet_state}"
     return f"people seem to {what} to a crowd ({p_words(found.p_value)}; {states}); the scenario does not hold this"
 

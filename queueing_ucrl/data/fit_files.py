@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from queueing_ucrl.files import naming, part_of
+from queueing_ucrl.files import naming, part_of, same_file
 from queueing_ucrl.messages import shown_path
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class FitFiles:
     def figure(self) -> Path:
         return self.scenario.with_name(f"{self.scenario.stem}.fit.png")
 
-    def check(self, force: bool, figure: bool) -> None:
-        """Refuse names that cannot be written to, and files that are there already unless `force`."""
+    def check(self, force: bool, figure: bool, sources: Sequence[Path] = ()) -> None:
+        """Refuse names that cannot be written to, the log's own, and files that are there already unless `force`."""
         if self.scenario.suffix != ".toml":
             raise ValueError(f"{shown_path(self.scenario)}: a scenario file's name must end in .toml")
         if not self.scenario.parent.is_dir():
@@ -40,6 +40,8 @@ class FitFiles:
         for path in (self.scenario, self.trace, *([self.figure] if figure else [])):
             if path.is_dir():
                 raise ValueError(f"{shown_path(path)}: is a folder")
+            if any(same_file(path, source) for source in sources):
+                raise ValueError(f"{shown_path(path)}: is the log itself, and would be written over; --out elsewhere")
             if os.path.lexists(path) and not force:
                 raise ValueError(f"{shown_path(path)}: is there already; --force writes over it, --out elsewhere")
 

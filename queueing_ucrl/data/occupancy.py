@@ -8,12 +8,14 @@ import numpy as np
 
 from queueing_ucrl.data.arrivals_fit import LEAST_DAYS
 from queueing_ucrl.data.balking import Balking, balking
+from queueing_ucrl.data.poisson_tests import find_rounding
 from queueing_ucrl.data.server_count import ServerCount, server_count
 from queueing_ucrl.data.tables import JobTable
 
 LEAST = 10  # services
 UNKNOWN_SHARE = 0.02  # of jobs whose end is not known: with more, who is there is not known
 MOST_JOBS = 1_000_000
+SMALL_SLACK = 0.01  # of a mean service: with more, services would be cut short
 
 
 def fit_servers(table: JobTable) -> ServerCount | None:
@@ -24,9 +26,21 @@ def fit_servers(table: JobTable) -> ServerCount | None:
     starts = table.times[known] + table.waits[known]
     queued = table.waits > 0
     waits = np.stack([table.times[queued], table.times[queued] + table.waits[queued]], axis=1)
-    # ends that were rounded, or differ from another's start by the last bits of a sum
-    tolerance = max(table.resolution, 1e-9 * abs(table.end))
-    return server_count(starts, starts + table.works[known], waits=waits, tolerance=tolerance, day=_day(table))
+    return server_count(starts, starts + table.works[known], waits=waits, tolerance=_slack(table), day=_day(table))
+
+
+def _slack(table: JobTable) -> float:
+    """How far an end may seem to lie behind the start that followed it at once.
+
+    Time, wait and service are each rounded, say to r_t, r_w and r_s. An end, their sum, less a start, the sum of two,
+    is then off by r_t + r_w + r_s / 2 at most. The last bits of such sums count too.
+    """
+    least = max(table.resolution, 1e-9 * abs(table.end))
+    works, waits = (column[~np.isnan(column)] for column in (table.works, table.waits))
+    grids = [find_rounding(column).resolution for column in (table.times, waits, works)]
+    moved = 2.0 * table.resolution  # times that were moved within what they were rounded to are off by as much again
+    slack = max(moved, grids[0]) + grids[1] + 0.5 * grids[2]
+    return max(least, slack) if slack <= SMALL_SLACK * float(works.mean()) else least
 
 
 def fit_balking(table: JobTable) -> Balking | None:
@@ -46,8 +60,9 @@ def fit_balking(table: JobTable) -> Balking | None:
     # jobs that were there when the log ended have no end; of others without one nothing is known
     still_there = unknown & (table.times > table.end - 20.0 * float(known.mean()))
     inside = inside & (~unknown | still_there)
-    exits = np.where(still_there, math.inf, table.times + lasts)[inside]
-    return balking(table.times, table.times[inside], exits, (table.begin, table.end), day=_day(table))
+    exits = np.where(still_there, math.inf, table.times + lasts)
+    inside = inside & (exits > table.times)  # who was there for no time, as stamps tell, was met by nobody
+    return balking(table.times, table.times[inside], exits[inside], (table.begin, table.end), day=_day(table))
 
 
 def _day(table: JobTable) -> float | None:

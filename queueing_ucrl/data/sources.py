@@ -168,6 +168,7 @@ def _records(words: str, file: Iterable[str], separator: str) -> Iterator[tuple[
     reader = csv.reader(file, delimiter=separator, strict=True)
     while True:
         line = reader.line_num + 1
+        first = line == 1
         try:
             cells = next(reader)
         except StopIteration:
@@ -177,6 +178,8 @@ def _records(words: str, file: Iterable[str], separator: str) -> Iterator[tuple[
             if "field limit" in reason:
                 reason = f"a cell is longer than {csv.field_size_limit():,} characters"
             raise ValueError(f"{words}: line {line}: cannot be read as CSV ({reason})") from None
+        if first and separator.join(cells).removeprefix(codecs.BOM_UTF8.decode()).strip().lower() == f"sep={separator}":
+            continue  # by which a spreadsheet names the separator
         if cells and any(cells):
             yield line, cells
 

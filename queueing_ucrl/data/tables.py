@@ -243,8 +243,12 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
             )
         draft.findings.notes.append(f"times are counted in {unit}, since no time unit was named")
     draft.unit = unit if stamps.are_dates else time_unit or ""
-    if not stamps.are_dates and draft.unit:
-        draft.findings.notes.append("times are numbers: 0 is taken as midnight, for patterns by hour")
+    if not stamps.are_dates:
+        draft.findings.notes.append(
+            "times are numbers: 0 is taken as midnight, for patterns by hour"
+            if draft.unit
+            else "times are numbers of no named unit: with one (--time-unit) patterns by the hour are looked for"
+        )
     return stamps
 
 

@@ -6,21 +6,24 @@ Everything is taken from the log alone: the jobs at the beginning are those that
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_rows import BREAKDOWN, EVENTS, REPAIR
+from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import shown_path
 from queueing_ucrl.report.html import render, source
 from queueing_ucrl.report.palette import COLOURS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from queueing_ucrl.accounts.log_rows import EventLog, Rows
 
 # in this order the player knows them
 KINDS = {
@@ -47,6 +50,8 @@ INTERRUPTS = ("breakdown", "hand-over")
 JOINS = ("start", "resume")
 WAITING, SHARED = -1, -2  # instead of a server's number
 MOST_EVENTS = 20_000  # of a page that still moves
+MOST_SERVERS = 100_000  # that a page draws
+MOST_JOBS = 10**9
 UP, DOWN = ("admit", "initial"), ("depart", "abandon")
 
 
@@ -98,6 +103,8 @@ def stretch_of(
         raise ValueError("the log holds no events")
     if begin > last:
         raise ValueError(f"the log ends at {last:g}, before the stretch begins at {begin:g}")
+    # a class may first be met in a later part of the log
+    inside = [frame.assign(job_class=frame["job_class"].cat.set_categories(classes)) for frame in inside]
     events = pd.concat(inside, ignore_index=True)
     shared = before.shared or bool((events["event"].isin(JOINS) & events["server"].isna()).any())
     seen = [before.servers, int(events["server"].max()) + 1 if events["server"].notna().any() else 0]
@@ -212,37 +219,67 @@ def animation_page(stretch: Stretch, title: str, about: str = "", unit: str | No
     )
 
 
-def frames_of(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[pd.DataFrame]:
-    """A Parquet log's row groups, with the columns that are needed, and on_duty where there is one."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def frames_of(path: Path) -> Iterator[pd.DataFrame]:
+    """A log's rows, some at a time, with the columns that are needed; a ValueError names what is wrong with one."""
+    from queueing_ucrl.accounts.log_rows import open_logs
 
-    from queueing_ucrl.simulation.event_log import as_frame
+    if not is_plain_file(path):
+        raise ValueError(f"{shown_path(path)}: is not there; an event log is needed")
+    log = open_logs(path)[0]
+    for name in COLUMNS:
+        if name not in log.columns:
+            raise log.wrong(f"has no column {name!r}, which a moving picture needs")
+    last = -math.inf
+    for rows in log.rows(("server", "in_system", DUTY)):
+        _check_rows(log, rows, last)
+        last = float(rows.time[-1])
+        yield _frame_of(log, rows)
 
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            for name in columns:
-                if name not in names:
-                    raise ValueError(f"{shown_path(path)}: is no event log: it has no column {name!r}")
-            wanted = [*columns, *([DUTY] if DUTY in names else [])]
-            for k in range(file.num_row_groups):
-                yield as_frame(file.read_row_group(k, columns=wanted))
-    except pa.ArrowException as error:
-        raise ValueError(f"{shown_path(path)}: cannot be read as a Parquet event log ({error})") from None
+
+def _check_rows(log: EventLog, rows: Rows, last: float) -> None:
+    """What the player takes for granted: time order, numbers for names, servers that can be drawn."""
+    back = np.diff(rows.time, prepend=last) < 0.0
+    if back.any():
+        raise log.wrong(f"row {rows.number(int(np.argmax(back)))}: time runs backwards")
+    if rows.job.dtype.kind not in "iu":
+        raise log.wrong("job must be a whole number, for a moving picture")
+    for name, least, most in (("server", -1, MOST_SERVERS - 1), (DUTY, -1, MOST_SERVERS), ("in_system", 0, MOST_JOBS)):
+        column = getattr(rows, name)
+        wrong = (column < least) | (column > most)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            given = "nothing" if column[k] == -1 else column[k]
+            raise log.wrong(f"row {rows.number(k)}: {name} must be from 0 to {most} to be drawn, got {given}")
+    beside = np.isin(rows.event, [BREAKDOWN, REPAIR]) & (rows.server < 0)
+    if beside.any():
+        k = int(np.argmax(beside))
+        raise log.wrong(f"row {rows.number(k)}: server is missing at {EVENTS[rows.event[k]]!r}")
+
+
+def _frame_of(log: EventLog, rows: Rows) -> pd.DataFrame:
+    import pandas as pd
+
+    def known(numbers: Any, there: Any) -> Any:
+        return pd.arrays.IntegerArray(np.where(there, numbers, 0).astype(np.int64), ~there)
+
+    columns = {
+        "time": rows.time,
+        "event": pd.Categorical.from_codes(rows.event, pd.Index(EVENTS)),
+        "job": known(rows.job, rows.has_job),
+        "job_class": pd.Categorical.from_codes(rows.job_class, pd.Index(log.class_names, dtype=object)),
+        "server": known(rows.server, rows.server >= 0),
+        "in_system": rows.in_system,
+    }
+    if DUTY in log.columns:
+        columns[DUTY] = known(rows.on_duty, rows.on_duty >= 0)
+    return pd.DataFrame(columns)
 
 
 def known_of(path: Path) -> dict[str, Any]:
     """What the log's file says of its run: empty where it says nothing."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from queueing_ucrl.accounts.log_rows import open_logs
 
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-        found = json.loads(metadata.get(b"queueing_ucrl", b"{}"))
-    except (pa.ArrowException, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return open_logs(path)[0].metadata
 
 
 def some_events_later(frames: Iterable[pd.DataFrame], begin: float, count: int = 500) -> float:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from queueing_ucrl.messages import shown
-from queueing_ucrl.report.animation import frames_of
-from queueing_ucrl.simulation.event_log import ParquetLog
+from queueing_ucrl.messages import shown, shown_path
+from queueing_ucrl.simulation.event_log import ParquetLog, as_frame
 from queueing_ucrl.simulation.run import Run
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def log_frames(events: Any, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
     if isinstance(events, Run):
         events = events.log.path if isinstance(events.log, ParquetLog) else events.events
     if isinstance(events, (str, Path)):
-        yield from frames_of(Path(events).absolute(), columns)  # pyarrow would take a leading "~" for the home folder
+        yield from _row_groups(Path(events).absolute(), columns)  # pyarrow would take a leading "~" for the home folder
         return
     if not isinstance(events, pd.DataFrame):
         raise TypeError(
@@ -33,3 +32,19 @@ def log_frames(events: Any, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         if name not in events.columns:
             raise ValueError(f"events: is no event log: it has no column {name!r}")
     yield events[list(columns)]
+
+
+def _row_groups(path: Path, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """A Parquet log's row groups, with these columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for name in columns:
+                if name not in file.schema_arrow.names:
+                    raise ValueError(f"{shown_path(path)}: is no event log: it has no column {name!r}")
+            for k in range(file.num_row_groups):
+                yield as_frame(file.read_row_group(k, columns=list(columns)))
+    except pa.ArrowException as error:
+        raise ValueError(f"{shown_path(path)}: cannot be read as a Parquet event log ({error})") from None

@@ -11,6 +11,7 @@ from rich.console import Console
 from queueing_ucrl.accounts.log_checks import Law
 from queueing_ucrl.accounts.log_summary import Course, LogSummary
 from queueing_ucrl.accounts.measures import LOG_MEASURES
+from queueing_ucrl.files import plain_data
 from queueing_ucrl.messages import printable, shown, shown_path
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.measures import SHARES, measure_words
@@ -215,7 +216,7 @@ def log_data(summary: LogSummary) -> dict[str, Any]:
                 "words": law.words,
                 "row": law.row,
                 "time": law.time,
-                "job": law.job,
+                "job": plain_data(law.job),
                 "replication": law.replication,
                 "log": law.log or None,
             }

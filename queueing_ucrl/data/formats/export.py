@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from datetime import datetime
 from gzip import GzipFile
@@ -60,7 +61,7 @@ def export_log(
     """
     path = Path(out)
     kind = format_of(path, format)
-    if path.is_dir() or (path.exists() and not overwrite):
+    if path.is_dir() or (os.path.lexists(path) and not overwrite):
         raise ValueError(f"{shown_path(path)} is there already: give another name (or overwrite=True)")
     if kind not in DATED and (epoch is not None or unit is not None):
         raise ValueError(f"the format {kind} has no dates: `epoch` and `unit` are for {', '.join(DATED)}")
