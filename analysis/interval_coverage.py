@@ -3,9 +3,8 @@
     python analysis/interval_coverage.py [WORLD ...] [--replications 200] [--seconds 60] [--write docs/fitting.md]
 
 Each world is simulated, its event log fitted, and each interval compared with the number that the world has. Seeds are
-0, 1, ..: the same numbers come out again. `--seconds` bounds the time for a world: the table says how many logs there
-were. `--write` puts the table between the marks of the page, in place of the one that is there; without it the table is
-printed.
+fixed: the same numbers come out again. `--seconds` bounds the time for a world: the table says how many logs there
+were. `--write` puts the table between the marks of the page; lines of worlds that are not named stay as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import queueing_ucrl as qu
-from queueing_ucrl.data.round_trip import HELD, MISSED, NO_INTERVAL, coverage, log_length
+from queueing_ucrl.data.round_trip import HELD, MISSED, NO_INTERVAL, coverage, log_length, seeds_of
 from queueing_ucrl.paper.work import markdown_table
 
 FOLDER = Path(__file__).parents[1] / "scenarios"
@@ -25,11 +24,11 @@ BEGIN, END = "<!-- interval coverage: begin -->\n", "<!-- interval coverage: end
 KINDS = ("arrivals", "service", "patience")
 
 
-def seeds(replications: int, seconds: float) -> Iterator[int]:
-    """0, 1, .. until there are so many, or the time is over."""
+def in_time(seeds: range, seconds: float) -> Iterator[int]:
+    """Seeds until the time is over, one at least."""
     begin = time.monotonic()
-    for seed in range(replications):
-        if seed and time.monotonic() - begin > seconds:
+    for seed in seeds:
+        if seed > seeds[0] and time.monotonic() - begin > seconds:
             return
         yield seed
 
@@ -37,7 +36,7 @@ def seeds(replications: int, seconds: float) -> Iterator[int]:
 def row(name: str, replications: int, seconds: float) -> list[str]:
     """A line of the table."""
     scenario = qu.load_scenario(FOLDER / f"{name}.toml")
-    found = coverage(scenario, seeds(replications, seconds))
+    found = coverage(scenario, in_time(seeds_of(name, replications), seconds))
     logs = max(sum(counts.values()) for counts in found.values())
     system = scenario.system
     jobs = log_length(system) * system.total_arrival_rate
@@ -53,6 +52,12 @@ def told(counts: dict[str, int]) -> str:
     given = counts[HELD] + counts[MISSED]
     share = f"{100 * counts[HELD] / given:.1f}" if given else "-"
     return f"{share} ({counts[NO_INTERVAL]} without)" if counts[NO_INTERVAL] else share
+
+
+def kept(path: Path) -> list[list[str]]:
+    """The lines of the table that is on the page."""
+    inside = path.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in inside.splitlines()[2:]]
 
 
 def written(path: Path, table: str) -> None:
@@ -76,6 +81,8 @@ def main() -> None:
     for name in names:
         rows.append(row(name, options.replications, options.seconds))
         print(" | ".join(rows[-1]), flush=True)
+    if options.write:
+        rows = sorted([*rows, *(line for line in kept(options.write) if line[0] not in names)])
     table = markdown_table(["world", "logs", "jobs in a log", *KINDS], rows).rstrip("\n") + "\n"
     if options.write:
         written(options.write, table)

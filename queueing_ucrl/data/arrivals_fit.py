@@ -279,9 +279,9 @@ def _with_interval(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> Arri
     fit = replace(fit, spread=spread)
     passes = (fit.is_poisson or fit.is_near) and fit.day_factor is None and not (fit.changes and fit.changes.points)
     short = table.day is not None and table.end - table.begin < LEAST_DAYS * table.day
+    hours = ", for hours like those seen" if short else ""
     if spread is None or (passes and not spread.p_value < ALPHA):
-        words = f"{EXACT}, for hours like those seen" if short else EXACT
-        return replace(fit, low=fit.rate.low * share, high=fit.rate.high * share, interval=words)
+        return replace(fit, low=fit.rate.low * share, high=fit.rate.high * share, interval=f"{EXACT}{hours}")
     if fit.steps is not None:
         fit = replace(fit, pattern=_quasi_poisson(fit.steps, spread.long_index))
     if not math.isfinite(spread.half_width):
@@ -289,7 +289,9 @@ def _with_interval(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> Arri
         words = f"no interval holds, since the rate moves within the log, which is {what}"
         return replace(fit, low=0.0, high=math.inf, interval=words)
     low, high = fit.mean_rate * (1.0 - spread.half_width), fit.mean_rate * (1.0 + spread.half_width)
-    return replace(fit, low=max(0.0, low), high=high, interval=f"from the spread of {spread.windows} {windows_are}")
+    return replace(
+        fit, low=max(0.0, low), high=high, interval=f"from the spread of {spread.windows} {windows_are}{hours}"
+    )
 
 
 def _spread(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> tuple[CountSpread | None, str]:

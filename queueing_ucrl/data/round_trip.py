@@ -7,6 +7,7 @@ jobs.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,12 @@ def log_of(scenario: Scenario, seed: int, length: float | None = None) -> JobTab
     unit = scenario.units.time if scenario.units.time in UNITS else None
     jobs, _ = known_jobs(events, unit)
     return read_jobs(jobs, OF_JOBS, time_unit=unit)
+
+
+def seeds_of(name: str, count: int) -> range:
+    """So many seeds, other ones for each world: worlds with one seed share random numbers, and would miss together."""
+    first = zlib.crc32(name.encode())
+    return range(first, first + count)
 
 
 def _verdict(low: float, truth: float, high: float) -> str:
