@@ -21,8 +21,8 @@ import queueing_ucrl as qu
 from queueing_ucrl.model.birth_death import policy_rates, stationary_weights
 from queueing_ucrl.model.waits import ErlangWaits
 from queueing_ucrl.paper.work import markdown_table
+from queueing_ucrl.report.drawing import figure_bytes
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
-from queueing_ucrl.report.plots import figure_bytes
 
 REWARDS = (20.0, 10.0)
 LOADS = (0.5, 1.0, 2.7)

@@ -24,7 +24,8 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    value = getattr(home, name) if hasattr(home, name) else import_module(f"{_HOME[name]}.{name}")  # plot: a module
     globals()[name] = value
     return value
 

@@ -110,6 +110,7 @@ from queueing_ucrl.model.system import System as System
 from queueing_ucrl.model.trace import Trace as Trace
 from queueing_ucrl.model.wide_policy import CountPolicy as CountPolicy
 from queueing_ucrl.model.wide_policy import EnvironmentPolicy as EnvironmentPolicy
+from queueing_ucrl.report import plot as plot
 from queueing_ucrl.scenario import Scenario as Scenario
 from queueing_ucrl.scenario import load_scenario as load_scenario
 from queueing_ucrl.simulation.check_controller import check_controller as check_controller

@@ -328,7 +328,7 @@ def checks_of(log: EventLog, capacity: int | None = None, servers: int | None = 
 def verdict(checks: dict[tuple[int, int], RunChecks], logs: Sequence[EventLog]) -> list[Law]:
     """Of several runs: of each law the first breach, or why it was nowhere checked, or that it holds."""
     found = []
-    each = {key: run.laws() for key, run in checks.items()}
+    each = {key: checks[key].laws() for key in sorted(checks)}
     for k, name in enumerate(LAWS):
         told = [(key, laws[k]) for key, laws in each.items()]
         (place, replication), law = min(told, key=lambda entry: (entry[1].holds is not False, entry[1].holds is None))

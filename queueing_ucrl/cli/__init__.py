@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from queueing_ucrl.cli import animate, controllers, fit, log, optimise, reproduce, scenarios, solve, study
+from queueing_ucrl.cli import animate, controllers, fit, log, optimise, report, reproduce, scenarios, solve, study
 from queueing_ucrl.messages import printable, shortened
 
 LONGEST_MESSAGE = 400  # characters of what is wrong with an argument
@@ -75,6 +75,7 @@ app.command(epilog=_as_written(study.NOTES))(study.compare)
 app.command(epilog=_as_written(optimise.NOTES))(optimise.optimise)
 app.command(epilog=_as_written(fit.NOTES))(fit.fit)
 app.command(epilog=_as_written(log.NOTES))(log.log)
+app.command(epilog=_as_written(report.NOTES))(report.report)
 app.command(epilog=_as_written(animate.NOTES))(animate.animate)
 app.command(epilog=_as_written(reproduce.NOTES))(reproduce.reproduce)
 _scenarios = typer.Typer(cls=scenarios.ScenariosGroup, help=scenarios.ABOUT)

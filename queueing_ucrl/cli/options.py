@@ -53,6 +53,7 @@ class StudyOptions:
     out: Annotated[
         Path | None, typer.Option(help="The folder for the results.  [default: runs/NAME-KEY]", show_default=False)
     ] = None
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False
     measures: Annotated[bool, typer.Option("--measures", help="Also print waits, shares and money by class.")] = False
     as_json: AsJson = False
 

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 NOTES = """
 The folder holds manifest.json, summary.json, rewards.parquet, regret.parquet
 (where the optimum is known), curves.parquet, differences.parquet (of several
-controllers to the first, on the same jobs), episodes.parquet, regret.png, and
-each trial's result. The same command run again goes on where it stopped; a
-folder of another study is never touched.
+controllers to the first, on the same jobs), episodes.parquet, regret.png,
+report.html (all of it to look at, in a browser), and each trial's result.
+The same command run again goes on where it stopped; a folder of another study
+is never touched.
 
 A scenario with a table [data] was fitted from a log. Its controllers are then
 also tried on the log itself, beside the table that is recommended and today's
@@ -76,7 +77,8 @@ replications and its 95 % interval (null where there is nothing to average):
                         and draws of the bootstrap; controllers (each with
                         reward and earned per unit of time, more_than_first,
                         counts by class); today, the same for the decisions of
-                        the log; recommended_less_today
+                        the log; recommended_less_today;
+                        recommended_less_best_other (controller, mean, ..)
     gain                of the recommended table, with low and high; fit_low
                         and fit_high by the fit alone; simulation_half_width;
                         draws, failed; loss, loss_high, best (its share);
@@ -136,6 +138,7 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> N
     from queueing_ucrl.experiments.folder import identity_key
     from queueing_ucrl.report.plots import write_figures
     from queueing_ucrl.report.progress import StudyProgress
+    from queueing_ucrl.report.study_page import write_study_page
     from queueing_ucrl.scenario import load_scenario
     from queueing_ucrl.simulation.first_use import compile_first
     from queueing_ucrl.solvers.best_stationary import search_told
@@ -160,6 +163,8 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> N
         write_figures(study, scenario, folder)
         progress.close()
         on_log = None if log is None else _on_the_log(scenario, log, folder, options)
+        if not options.no_report:
+            write_study_page(folder.path)
     _print_results(study, folder, scenario, options, on_log)
 
 
@@ -222,6 +227,8 @@ def _print_results(
             typer.echo(f"\n{SWEPT}")
         pictures = "regret-0000.png and so on, one a point of the sweep" if scenario.points else "regret.png"
         typer.echo(f"\nthe picture: {folder.path / pictures}")
+        if not options.no_report:
+            typer.echo(f"the report, for a browser: {folder.path / 'report.html'}")
         if options.log:
             typer.echo(f"event logs, a file a trial, are in {folder.path / 'events'}")
         typer.echo(f"tables and trials are in {folder.path}")

@@ -48,6 +48,8 @@ WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process i
 MOST_FITTED = 50_000  # gaps to which laws are fitted
 EXACT = "exact, of Poisson arrivals"
 WINDOW = 10.0  # arrivals in a window, for the dispersion
+NO_DAY = 1e-9  # of the most expected in a day: less is a rounding error on a day on which nobody comes
+COARSE = 2.0  # resolutions in a window, at least: in shorter ones jobs lie as they were moved at random
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class ArrivalsFit(Finding):
 
     @property
     def is_poisson(self) -> bool:
-        """Whether no test rejects."""
-        return not self.p_value < ALPHA
+        """Whether no test rejects; where none could be made, whether counts vary as they should."""
+        return not self.p_value < ALPHA if self.tests else self.is_near
 
     @property
     def is_near(self) -> bool:
@@ -105,11 +107,16 @@ class ArrivalsFit(Finding):
     @property
     def words(self) -> str:
         """A sentence."""
-        if not self.tests:
-            return f"arrivals of {self.name}: too few to test ({self.rate.count})"
         index = (
             "" if self.dispersion is None else f"; counts vary {self.dispersion.index:.2f} times as Poisson counts do"
         )
+        if not self.tests and self.rate.count >= LEAST_TESTED:
+            return (
+                f"arrivals of {self.name}: time stamps are too coarse to test whether they are Poisson, for a hundred "
+                f"or more come within two of their steps{index} in such windows, trends included"
+            )
+        if not self.tests:
+            return f"arrivals of {self.name}: too few to test ({self.rate.count})"
         tested = f"{p_words(self.p_value)}{index}"
         if self.is_poisson:
             return f"arrivals of {self.name} are close to Poisson: no test rejects it ({tested})"
@@ -183,7 +190,7 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
     pattern = _pattern(table, times)
     parts = np.array([observed]) if pattern is None else stretches(pattern, *observed)
     inside = _inside(times, parts)
-    tests, p, spread = _poisson(inside, parts)
+    tests, p, spread = _poisson(inside, parts, COARSE * table.resolution)
     days, changes = _days(table, times, pattern)
     fit = ArrivalsFit(
         name,
@@ -201,7 +208,7 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
         None,
         _steps_ratio(pattern, times),
     )
-    if not fit.is_poisson and not fit.is_near and fit.steps is None:
+    if tests and not fit.is_poisson and not fit.is_near and fit.steps is None:
         fit = replace(fit, gaps=_gaps(times, rate.rate))
     return _with_interval(fit, table, times)
 
@@ -232,14 +239,17 @@ def _steps_ratio(pattern: StepPattern | None, times: FloatArray) -> float:
     return 2.0 * math.fsum(np.log(factors[factors > 0]).tolist())
 
 
-def _poisson(times: FloatArray, parts: FloatArray) -> tuple[tuple[PoissonTest, ...], float, Dispersion | None]:
+def _poisson(
+    times: FloatArray, parts: FloatArray, shortest: float
+) -> tuple[tuple[PoissonTest, ...], float, Dispersion | None]:
+    """Tests in windows that are no shorter than `shortest`, and the dispersion, in as short ones."""
     if times.size < LEAST_TESTED:
         return (), math.nan, None
-    lengths = window_lengths(times, parts)
+    lengths = [length for length in window_lengths(times, parts) if length >= shortest]
     tests = tuple(test for test in poisson_tests(times, lengths, parts) if test.points)
     adjusted = holm({f"{test.name} {test.window}": test.p_value for test in tests})
     total = float((parts[:, 1] - parts[:, 0]).sum())
-    spread = local_dispersion(times, WINDOW * total / times.size, parts)
+    spread = local_dispersion(times, max(WINDOW * total / times.size, shortest), parts)
     return tests, min(adjusted.values(), default=math.nan), None if math.isnan(spread.index) else spread
 
 
@@ -250,7 +260,7 @@ def _days(
     observed = (table.begin, table.end)
     if table.day is not None and table.end - table.begin >= DAYS_THAT_VARY * table.day:
         _, counts, expected = day_counts(times, observed, table.day, pattern)
-        seen = (expected > 0) | (counts > 0)
+        seen = (expected > NO_DAY * expected.max()) | (counts > 0)
         counts, expected = counts[seen], np.maximum(expected[seen], 1e-12)
         level = day_factor(counts, expected)
         return level, change_points(counts, expected, cv=local_day_cv(counts, expected))

@@ -263,10 +263,23 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """The controller that earned most on the log, of those that do not decide as the recommended table does."""
+
+    label: str
+    less: Estimate  # what the recommended table earns more, on the same jobs
+
+    def plain_data(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"controller": self.label, **self.less.plain_data()}
+
+
+@dataclass(frozen=True)
 class Replay:
     """Controllers on the log, played once and on logs that were drawn from it."""
 
     rows: tuple[Row, ...]
+    rival: Rival | None  # None: there is none, or the recommended table was not tried
     today: Row | None  # None: the log says nothing of decisions
     better: Estimate | None  # what the recommended table earns more than today's decisions, on the same jobs
     blocks: Blocks
@@ -287,6 +300,7 @@ class Replay:
             "draws": self.draws,
             "interval": "student-t",
             "controllers": [row.plain_data(class_names) for row in self.rows],
+            "recommended_less_best_other": None if self.rival is None else self.rival.plain_data(),
             "today": None if self.today is None else self.today.plain_data(class_names),
             "recommended_less_today": None if self.better is None else self.better.plain_data(),
         }
@@ -335,10 +349,14 @@ def replay(
         Row(label, refused[k]) if refused[k] else row(label, tried.index(k)) for k, (label, _) in enumerate(controllers)
     ]
     today = len(once) - 1 if jobs.has_decisions else None
+    last = len(tried) - 1
+    others = [k for k in range(last) if seen[k] != seen[last]]  # who earned the same decided the same
+    best = None if refused[-1] or not others else max(others, key=lambda k: seen[k])
     return Replay(
         tuple(rows),
+        None if best is None else Rival(controllers[tried[best]][0], compared(last, best)),
         None if today is None else row(TODAY, today),
-        None if today is None or refused[-1] else compared(len(tried) - 1, today),
+        None if today is None or refused[-1] else compared(last, today),
         blocks,
         draws,
         jobs.times.size,

@@ -114,10 +114,20 @@ def identity(scenario: Scenario) -> dict[str, Any]:
                 }
                 for point in (scenario.points or (scenario,))
             ],
-            **({} if scenario.data is None else {"data": scenario.data.plain_data(scenario.path.parent)}),
+            **_log_identity(scenario),
         }
     )
     return found
+
+
+def _log_identity(scenario: Scenario) -> dict[str, Any]:
+    """What tells the log that the scenario was fitted from, where there is one."""
+    if scenario.data is None:
+        return {}
+    try:
+        return {"data": scenario.data.plain_data(scenario.path.parent)}
+    except ValueError as error:
+        raise ScenarioError(f"{scenario.path}: data.trace: {error}") from None
 
 
 def run_scenario(

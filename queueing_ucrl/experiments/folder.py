@@ -83,6 +83,16 @@ def identity_key(identity: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain_data(identity), sort_keys=True).encode()).hexdigest()
 
 
+def file_in(folder: Path, kind: str, place: Place, suffix: str = "parquet") -> Path:
+    """Where a study's folder has a trial's result, its episodes or its event log: `kind` is one of KINDS."""
+    point, name, replication = place
+    safe = name
+    if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,40}", name):  # two names must not share a folder
+        slug = re.sub("[^A-Za-z0-9_-]+", "_", name)[:40]
+        safe = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return folder / kind / f"{point:04d}" / safe / f"{replication:06d}.{suffix}"
+
+
 class StudyFolder:
     """A folder for one study; only one process at a time writes to it."""
 
@@ -212,12 +222,7 @@ class StudyFolder:
     # --- trials ------------------------------------------------------------------------------------------------------
 
     def _file(self, kind: str, place: Place, suffix: str = "parquet") -> Path:
-        point, name, replication = place
-        safe = name
-        if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,40}", name):  # two names must not share a folder
-            slug = re.sub("[^A-Za-z0-9_-]+", "_", name)[:40]
-            safe = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        return self.path / kind / f"{point:04d}" / safe / f"{replication:06d}.{suffix}"
+        return file_in(self.path, kind, place, suffix)
 
     def _made_file(self, kind: str, place: Place) -> Path:
         """A file in a folder that is there, by a name that holds wherever the process that writes it works."""

@@ -247,8 +247,8 @@ class ImpatientWaits(ReadOnlyArrays):
         tails: FloatArray = exp(-theta * time) * _tails(self.rate / theta, self.stages, decay, theta * time)
         return tails
 
-    def _served_survival(self, time: float) -> FloatArray:
-        """P(T_k > t) = I_x(nu + 1, k)."""
+    def served_survival(self, time: float) -> FloatArray:
+        """P(W > t | served) = P(T_k > t) = I_x(nu + 1, k)."""
         theta = self.patience_rate
         a = (self.rate + theta) / theta
         return _tails(a, self.stages, (self.rate + theta) * time, theta * time)
@@ -271,7 +271,7 @@ class ImpatientWaits(ReadOnlyArrays):
 
     def mean_excess(self, time: float) -> FloatArray:
         """E[(W - t)^+] = sum_{j<=k} P(T_j > t) c mu / ((c mu + j theta) (c mu + (j - 1) theta))."""
-        return _running_sums(self._served_survival(time) * (self.rate / self._leaving[1:] / self._leaving[:-1]))
+        return _running_sums(self.served_survival(time) * (self.rate / self._leaving[1:] / self._leaving[:-1]))
 
     def mean_between(self, start: float, end: float) -> FloatArray:
         """E[min(W, b) - min(W, a)] = the integral of P(W > t) from a to b.

@@ -170,6 +170,7 @@ class Waits(Protocol):
     @property
     def abandonment(self) -> FloatArray: ...  # P(abandon)
     def survival(self, time: float) -> FloatArray: ...  # P(W > t)
+    def served_survival(self, time: float) -> FloatArray: ...  # P(W > t | served)
     def moment(self, exponent: float) -> FloatArray: ...  # E[W^p]
     def transform_complement(self, decay: float) -> FloatArray: ...  # 1 - E[e^{-aW}]
     def mean_excess(self, time: float) -> FloatArray: ...  # E[(W - t)^+]
@@ -239,6 +240,10 @@ class ErlangWaits(ReadOnlyArrays):
     def survival(self, time: float) -> FloatArray:
         """P(W > t) = Q(k, nu t)."""
         return np.minimum(np.cumsum(poisson_pmf(self.stages, *self._scaled(time))), 1.0)
+
+    def served_survival(self, time: float) -> FloatArray:
+        """P(W > t | served): all are."""
+        return self.survival(time)
 
     def moment(self, exponent: float) -> FloatArray:
         """E[W^p] = Gamma(k + p) / (Gamma(k) nu^p), by Stirling's series so that large k keep their digits."""

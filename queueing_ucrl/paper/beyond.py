@@ -27,6 +27,7 @@ from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.work import Finding, Work, markdown_table
+from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
@@ -280,7 +281,7 @@ def draw_regrets(axes: Axes, study: Study, point: int) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(bottom=1.0)
-    axes.grid(alpha=0.3, linewidth=0.5)
+    grid(axes)
 
 
 def draw_paper(study: Study, work: Work) -> Figure:
@@ -291,9 +292,9 @@ def draw_paper(study: Study, work: Work) -> Figure:
         values = next(cell.values for cell in study.cells if cell.point == point)
         axes.set_title(f"S = {values['capacity']}, µ = {values['service_rate']}", loc="left", fontsize=10)
     for axes in panels[1]:
-        axes.set_xlabel("time")
+        axes.set_xlabel("time (log scale)")
     for axes in panels[:, 0]:
-        axes.set_ylabel("gap regret")
+        axes.set_ylabel("gap regret (log scale)")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.suptitle(f"Gap regret, mean and 95 % interval, {work.amount}", fontsize=11)
@@ -311,10 +312,10 @@ def draw_random(frame: pd.DataFrame) -> Figure:
         axes.plot(np.maximum(ratios, 1e-5), share, drawn.line, color=drawn.colour, label=name)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_xlabel("gap regret as a part of UCRL-AC's")
+    axes.set_xlabel("gap regret as a part of UCRL-AC's (log scale)")
     axes.set_ylabel("share of the queues with less")
-    axes.grid(alpha=0.3, linewidth=0.5)
-    axes.legend(frameon=False, fontsize=9)
+    grid(axes)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     axes.set_title(f"{RANDOM_QUEUES} random queues, time {last['time'].max():,.0f}", loc="left", fontsize=10)
     return figure
 

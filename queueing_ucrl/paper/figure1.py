@@ -16,6 +16,8 @@ from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
+from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import looks
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
@@ -93,12 +95,10 @@ def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
     for k in cells:
         style = look[study.cells[k].name]
         times = study.results[k][0].times
-        mean, low, high = interval(study.samples(k, kind))
-        axes.fill_between(times, low, high, color=style.colour, alpha=0.25, linewidth=0)
-        axes.plot(times, mean, linewidth=1.8, label=label(study.cells[k].name), **style.line)
+        mean_curve(axes, times, study.samples(k, kind), label(study.cells[k].name), style)
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
-    axes.grid(alpha=0.3, linewidth=0.5)
+    grid(axes)
 
 
 def draw(study: Study, kind: str, work: Work) -> Figure:
@@ -114,10 +114,11 @@ def draw(study: Study, kind: str, work: Work) -> Figure:
         last = [study.samples(k, kind)[:, -1].mean() for k, c in enumerate(study.cells) if c.point == point]
         axes.set_ylim(max(10.0, 1e-4 * max(last)), 2.0 * max(last))
     for axes in panels[1]:
-        axes.set_xlabel("time")
+        axes.set_xlabel("time (log scale)")
     for axes in panels[:, 0]:
-        axes.set_ylabel("regret")
-    panels[0, 0].legend(frameon=False, fontsize=8)
+        axes.set_ylabel("regret (log scale)")
+    with lettering(map(label, {cell.name for cell in study.cells})) as letters:
+        legend_below(figure, curves_of(panels[0, 0]), letters, grow=True)
     account = {"expected": "expected regret, the paper's account", "gap": "gap account of the regret"}[kind]
     figure.suptitle(f"Fig. 1: {account}; mean and 95 % interval of {work.amount}", fontsize=9.5)
     return figure

@@ -19,6 +19,8 @@ from queueing_ucrl.model.bounds import policy_iteration_bound, value_iteration_b
 from queueing_ucrl.model.tabular_bounds import TabularBound
 from queueing_ucrl.paper.figure1 import comparison, label
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
+from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
+from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import BLUE, SKY, VERMILION, looks
 from queueing_ucrl.solvers.solve import solve
 
@@ -86,18 +88,18 @@ def draw(study: Study, work: Work) -> Figure:
         axes.plot(times, bounds[name], color=colour, linestyle=line, label=f"bound, {name}")
     look = looks(one.name for one in study.cells)
     for k, one in enumerate(study.cells):
-        mean, low, high = interval(study.samples(k, "expected"))
-        shown = study.results[k][0].times >= first
-        own = study.results[k][0].times[shown]
-        style = look[one.name]
-        axes.fill_between(own, low[shown], high[shown], color=style.colour, alpha=0.25, linewidth=0)
-        axes.plot(own, mean[shown], linewidth=1.8, label=f"regret, {label(one.name)}", **style.line)
+        times_of = study.results[k][0].times
+        shown = times_of >= first
+        samples = study.samples(k, "expected")[:, shown]
+        mean_curve(axes, times_of[shown], samples, f"regret, {label(one.name)}", look[one.name])
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
-    axes.set_ylim(10.0, 2e3 * bounds["UCRL3, all terms"][-1])  # room for the legend
-    axes.set(xlabel="time", ylabel="regret")
-    axes.grid(alpha=0.3, linewidth=0.5)
-    axes.legend(frameon=False, fontsize=8, ncols=2, loc="upper left")
+    axes.set_ylim(10.0, 2.0 * max(float(bounds[name].max()) for name in STYLES))
+    axes.set(xlabel="time (log scale)", ylabel="regret (log scale)")
+    grid(axes)
+    names = [name for _, name in curves_of(axes)]
+    with lettering(names) as letters:
+        legend_below(axes, curves_of(axes), letters, grow=True)
     axes.set_title(f"Fig. 2: bounds and regrets, S = 20, µ = 0.3 ({work.amount})", loc="left", fontsize=10)
     figure.supxlabel(textwrap.fill(caption(cell), 150), fontsize=7.5, x=0.01, ha="left")
     return figure

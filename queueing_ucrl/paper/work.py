@@ -108,7 +108,7 @@ class Work:
 
     def publish(self, name: str, frame: pd.DataFrame, text: str, figures: dict[str, Figure] | None = None) -> Finding:
         """Write NAME.md, NAME.csv, NAME.parquet and the figures."""
-        from queueing_ucrl.report.plots import figure_bytes
+        from queueing_ucrl.report.drawing import figure_bytes
 
         folder = self.folder
         folder.write_bytes(f"{name}.md", (text + "\n").encode())

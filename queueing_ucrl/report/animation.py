@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,8 +212,8 @@ def animation_page(stretch: Stretch, title: str, about: str = "", unit: str | No
     )
 
 
-def frames_of(path: Path) -> Iterator[pd.DataFrame]:
-    """A Parquet log's row groups, with the columns that are needed."""
+def frames_of(path: Path, columns: Sequence[str] = COLUMNS) -> Iterator[pd.DataFrame]:
+    """A Parquet log's row groups, with the columns that are needed, and on_duty where there is one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -222,10 +222,10 @@ def frames_of(path: Path) -> Iterator[pd.DataFrame]:
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            for name in COLUMNS:
+            for name in columns:
                 if name not in names:
                     raise ValueError(f"{shown_path(path)}: is no event log: it has no column {name!r}")
-            wanted = [*COLUMNS, *([DUTY] if DUTY in names else [])]
+            wanted = [*columns, *([DUTY] if DUTY in names else [])]
             for k in range(file.num_row_groups):
                 yield as_frame(file.read_row_group(k, columns=wanted))
     except pa.ArrowException as error:

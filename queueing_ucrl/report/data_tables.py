@@ -17,6 +17,7 @@ KINDS = {
     STATIONARY: "No trunk reservation table that never changes was found to earn more in the fitted world.",
     FOUND: "It is the best table that a short search by simulation found; `queueing-ucrl optimise` searches longer.",
 }
+DOUBTS = "Are servers, capacity, rewards and costs, which a log cannot tell, right? Do the laws fit?"
 
 
 def print_log_study(console: Console, found: dict[str, Any], units: Units) -> None:
@@ -112,12 +113,33 @@ def _print_today(console: Console, played: dict[str, Any], units: Units) -> None
     print_line(console)
 
 
+def _print_rival(console: Console, more: dict[str, Any] | None, unit: str) -> None:
+    """Whether the log itself bears the recommendation out, against the best of the other controllers there."""
+    if more is None:
+        return
+    other, low, high = more["controller"], more["low"], more["high"]
+    by = f"by {with_interval(abs(more['mean']), None if low is None else more['mean'] - low)} {unit}"
+    if low is not None and low > 0.0:
+        print_words(
+            console, f"On the log itself it beats {other}, the best of the others there, {by} on the same jobs."
+        )
+    elif high is not None and high < 0.0:
+        print_words(console, f"Caution: on the log itself it loses to {other}, {by} on the same jobs. {DOUBTS}")
+    else:
+        print_words(
+            console,
+            f"Caution: on the log itself it does not surely beat {other}: it earns {_interval(more)} {unit} more on "
+            f"the same jobs. {DOUBTS}",
+        )
+
+
 def _print_recommended(console: Console, found: dict[str, Any], units: Units) -> None:
     recommended, gain = found["recommended"], found["gain"]
     words = recommended["words"]
     print_words(console, f"Recommended: {words[:1].upper()}{words[1:]}.", style="bold")
     unit = f"{units.money or 'reward'} per {units.per_time}"
     print_words(console, KINDS[recommended["kind"]])
+    _print_rival(console, found["replay"]["recommended_less_best_other"], unit)
     how = (
         "computed exactly, so all of it is the fit's"
         if recommended["exact"]

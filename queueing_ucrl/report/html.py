@@ -7,16 +7,21 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from queueing_ucrl.messages import printable
+
 PAGES = "pages"
 
 
 @cache
 def _environment() -> Any:
     import jinja2
+    import markupsafe
 
     def finalize(value: Any) -> Any:
-        """Tables and lists become JSON that no markup can be hidden in."""
-        return source(as_json(value)) if isinstance(value, (dict, list)) else value
+        """Tables and lists become JSON that no markup can be hidden in; text has no marks that turn its direction."""
+        if isinstance(value, (dict, list)):
+            return source(as_json(value))
+        return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
     loader = jinja2.PackageLoader("queueing_ucrl.report", PAGES)
     return jinja2.Environment(
@@ -30,9 +35,18 @@ def _environment() -> Any:
     )
 
 
+def _printable(value: Any) -> Any:
+    """The same with its texts as they may be shown."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: _printable(entry) for key, entry in value.items()}
+    return [_printable(entry) for entry in value] if isinstance(value, (list, tuple)) else value
+
+
 def as_json(value: Any) -> str:
     """JSON for a script element: the signs of markup escaped, so that no text can end the element."""
-    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_printable(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -10,6 +10,7 @@ from queueing_ucrl.accounts.regret import REWARDS
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
+from queueing_ucrl.report.study_pictures import print_pictures
 from queueing_ucrl.units import Units
 
 Spread = dict[str, float | None]
@@ -34,7 +35,7 @@ def _share(part: Spread, whole: Spread) -> str:
 
 
 def print_study(console: Console, title: str, study: Study, units: Units | None = None) -> None:
-    """What was lost, what was earned, and what each class saw."""
+    """What was lost, what was earned, and what each class saw; curves and policies in plain characters."""
     units = units or Units()
     results = study.summary()
     print_words(console, title, style="bold")
@@ -45,6 +46,7 @@ def print_study(console: Console, title: str, study: Study, units: Units | None 
             print_words(console, ", ".join(f"{key} = {value}" for key, value in values.items()), style="bold")
         _print_group(console, group, units)
         _print_differences(console, study, values, units)
+        print_pictures(console, study, next(cell.point for cell in study.cells if cell.values == values), units)
 
 
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -37,6 +37,11 @@ def _intervals(admits: BoolArray) -> list[list[int]]:
     return [[int(first), int(end) - 1] for first, end in edges.reshape(-1, 2)]
 
 
+def admitted_states(admits: BoolArray) -> str:
+    """The states in which a class is admitted, in words: "0-9, 12"."""
+    return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in _intervals(admits)) or "none"
+
+
 def drifting_gain(queue: Queue, policy: Policy) -> tuple[float | None, str]:
     """(what a policy earns in the long run while rates change, ""), or (None, why there is no such number)."""
     if not queue.drifts:
@@ -107,26 +112,24 @@ def _class_table(scenario: Scenario, queue: Queue, solution: Solution, measures:
     return table
 
 
-def print_picture(console: Console, class_names: Sequence[str], policy: Policy) -> None:
-    """`Policy.marks` beside the classes' names and the states in numbers, as wide as the console allows."""
-    spans = [
-        ", ".join(f"{first}-{last}" if last > first else str(first) for first, last in _intervals(column)) or "none"
-        for column in policy.admits.T
-    ]
+def print_picture(console: Console, class_names: Sequence[str], policy: Policy, width: int | None = None) -> None:
+    """`Policy.marks` beside the classes' names and the states in numbers, as wide as the console or `width` allows."""
+    columns = console.width if width is None else width
+    spans = [admitted_states(column) for column in policy.admits.T]
     names = max(map(cell_len, class_names))
-    apart = names + len(GAP) + PICTURE_WIDTH > console.width - len(GAP) - 11  # 11: "admitted in"
-    room = console.width - (0 if apart else names + len(GAP)) - len(GAP) - max(11, *map(len, spans))
+    apart = names + len(GAP) + PICTURE_WIDTH > columns - len(GAP) - 11  # 11: "admitted in"
+    room = columns - (0 if apart else names + len(GAP)) - len(GAP) - max(11, *map(len, spans))
     block = -(-policy.capacity // max(TICKS, min(PICTURE_WIDTH, room)))
     starts = range(0, policy.capacity, block)
     axis = "".join(f"{start:<{TICKS}}" for start in starts[::TICKS]).rstrip()
-    width = max(len(axis), len(starts))
+    drawn = max(len(axis), len(starts))
     indent = "" if apart else " " * (names + len(GAP))
-    print_line(console, f"{indent}{axis:<{width}}{GAP}admitted in")
+    print_line(console, f"{indent}{axis:<{drawn}}{GAP}admitted in")
     for name, marks, span in zip(class_names, policy.marks(block), spans, strict=True):
         if apart:
             print_line(console, name)
         beside = "" if apart else name + " " * (names - cell_len(name)) + GAP
-        print_line(console, f"{beside}{marks:<{width}}{GAP}{span}")
+        print_line(console, f"{beside}{marks:<{drawn}}{GAP}{span}")
 
 
 def _print_drift(console: Console, scenario: Scenario, solution: Solution) -> None:

@@ -14,6 +14,7 @@ from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any, get_args
 
+import pandas as pd
 from pydantic import BaseModel
 
 from queueing_ucrl.learning.registry import OWN
@@ -134,8 +135,11 @@ def legal_tree(**sections: Any) -> Tree:
 
 
 def furnish(folder: pathlib.Path) -> None:
-    """The file that the scenarios speak of."""
+    """The files that the scenarios speak of."""
     (folder / "jobs.csv").write_text(JOBS)
+    rows = [(0.5 * k, "gold" if k % 3 else "tin", 1.0 + 0.1 * (k % 7), "admit" if k % 5 else None) for k in range(60)]
+    log = pd.DataFrame(rows, columns=["time", "job_class", "work", "decision"])
+    log.to_parquet(folder / "log.parquet", index=False)
 
 
 def with_class(**keys: Any) -> Tree:
@@ -183,6 +187,7 @@ def world_trees() -> list[Tree]:
     trees.append(legal_tree(setup={"time": some, "after": 1.0}))
     bare = [{"name": name, "reward": 1.0} for name in ("gold", "tin")]
     trees.append({**with_queue(service_rate=None), "class": bare, "arrivals": trace})
+    trees.append(legal_tree(data=legal_table(schema.DataTable, trace="log.parquet", begin=0.0, end=30.0, day=6.0)))
     return trees
 
 

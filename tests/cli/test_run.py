@@ -109,7 +109,11 @@ def test_quickstart_as_a_newcomer_runs_it(tmp_path):
     assert "\n".join(f"    {line}".rstrip() for line in lines[: lines.index("", 4)]) in README.read_text()
     assert [row[0] for row in answer[-2:]] == ["certainty-equivalent", "ucrl-ac"]
     assert all(row[2].startswith("±") and row[3].endswith("%") for row in answer[-2:])
-    assert lines[-2:] == [f"the picture: runs/{folder.name}/regret.png", f"tables and trials are in runs/{folder.name}"]
+    assert lines[-3:] == [
+        f"the picture: runs/{folder.name}/regret.png",
+        f"the report, for a browser: runs/{folder.name}/report.html",
+        f"tables and trials are in runs/{folder.name}",
+    ]
     assert (folder / "regret.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
@@ -119,9 +123,10 @@ def test_the_table_tells_all_that_was_promised(scenario, tmp_path):
     result = run(path, "--out", tmp_path / "out")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert max(map(len, lines[:-2])) <= 80  # the last ones name the folder
+    assert max(map(len, lines[:-3])) <= 80  # the last ones name the folder
     (cell,) = strict_json((tmp_path / "out" / "summary.json").read_text())["results"]
-    answer, earned, first, regret = (line for line in lines if line.startswith("ucrl-ac "))
+    answer, earned, first, regret, curve = (line for line in lines if line.startswith("ucrl-ac "))
+    assert curve.split()[-1] == number(cell["regret"]["gap"]["mean"], 3)
     second = next(line for line in lines if line.strip().startswith("b "))
 
     def shown(spread):
@@ -224,7 +229,7 @@ def test_every_controller_can_be_compiled_ahead(name, monkeypatch):
 def test_the_folder_holds_what_help_says(scenario, tmp_path):
     two = TEXT.replace("[controller]", '[[controller]]\nname = "oracle"\n[[controller]]', 1)
     run(scenario(two), "--out", tmp_path / "out")
-    told = set(re.findall(r"[a-z]+\.(?:json|parquet|png)", run("--help").stdout))
+    told = set(re.findall(r"[a-z]+\.(?:json|parquet|png|html)", run("--help").stdout))
     without_log = told - {"data.json"}  # that is of a scenario with a table [data]: test_run_data.py
     assert without_log == {path.name for path in (tmp_path / "out").iterdir() if path.is_file()} - {".lock"}
     assert len(list((tmp_path / "out" / "trials").rglob("*.parquet"))) == 6

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 from made_traces import QUEUE, WORLD, logged, write_scenario, write_trace
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from queueing_ucrl.cli import app
+from queueing_ucrl.report.data_tables import _print_rival
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +126,46 @@ def test_json_has_the_same(scenario: Path, tmp_path: Path) -> None:
     for part in ("recommended", "replay", "gain"):
         for key in data[part]:
             assert key in told, key
+
+
+def printed(more: dict[str, object] | None) -> str:
+    """What is said of the recommended table against the best of the others."""
+    text = io.StringIO()
+    _print_rival(Console(file=text, width=400), more, "cents per second")
+    return " ".join(text.getvalue().split())
+
+
+def test_a_table_that_does_not_surely_beat_the_best_other_is_cautioned() -> None:
+    def told(mean: float, half: float) -> str:
+        return printed({"controller": "admit-all", "mean": mean, "low": mean - half, "high": mean + half})
+
+    assert told(0.5, 0.1) == (
+        "On the log itself it beats admit-all, the best of the others there, by 0.500 ±0.100 cents per second on the "
+        "same jobs."
+    )
+    assert told(-0.5, 0.1).startswith("Caution: on the log itself it loses to admit-all, by 0.500 ±0.100 cents per")
+    for mean in (-0.02, 0.02, 0.0):
+        text = told(mean, 0.09)
+        assert text.startswith("Caution: on the log itself it does not surely beat admit-all: it earns ")
+        assert f"{mean:.3f} ±0.090 cents per second more" in text
+    assert printed({"controller": "admit-all", "mean": 0.5, "low": None, "high": None}).startswith("Caution")
+    assert printed(None) == ""
+
+
+def test_the_best_other_is_compared_on_the_same_jobs(scenario: Path, tmp_path: Path) -> None:
+    """The difference of what both earn on the log; the one whose decisions are the table's own is no rival."""
+    out = tmp_path / "out"
+    text = scenario.read_text().replace("[[controller]]", '[[controller]]\nname = "oracle"\n\n[[controller]]', 1)
+    scenario.write_text(text)
+    printed = words(run("run", scenario, "--jobs", 1, "--out", out))
+    data = json.loads((out / "data.json").read_text())["replay"]
+    earned = {row["controller"]: row["earned"]["mean"] for row in data["controllers"]}
+    assert earned["oracle"] == earned["the recommended table"]
+    others = {name: value for name, value in earned.items() if value != earned["the recommended table"]}
+    rival = data["recommended_less_best_other"]
+    assert rival["controller"] == max(others, key=lambda name: others[name])
+    assert rival["mean"] == pytest.approx(earned["the recommended table"] - max(others.values()), rel=1e-9)
+    assert f"it beats {rival['controller']}" in printed or "Caution: on the log itself" in printed
 
 
 def test_without_data_there_is_no_section(scenario: Path, tmp_path: Path) -> None:

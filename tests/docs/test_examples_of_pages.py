@@ -16,6 +16,7 @@ PRINTED = {
     "formats.md": r"True [0-9]+ jobs",
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
     "replay.md": r"turn enquiries away when \d or more.*admit all \d.*recommended \d.*\d to \d",
+    "plots.md": "^regret, policy, beliefs, queue, waits$",
     "steady-state.md": r"oracle +arrivals.*earned.*from +to +measure",
 }
 
@@ -23,6 +24,7 @@ PRINTED = {
 @pytest.mark.parametrize("page", PRINTED)
 def test_the_example_runs_as_printed(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     (example,) = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -16,7 +16,7 @@ from statistics_of import Path, worst_mean
 
 import queueing_ucrl as qu
 from queueing_ucrl.model.laws import Scaled
-from queueing_ucrl.report.plots import gain_panel, regret_panel
+from queueing_ucrl.report.study_panels import gain_panel, regret_panel
 from queueing_ucrl.report.study_tables import print_study
 from queueing_ucrl.variates import Exponentials
 

@@ -118,8 +118,10 @@ def test_a_pipe_has_no_width_and_prose_stays_readable(monkeypatch):
     console = open_console()
     names = [f"controller number {k} with a very long name" for k in range(2)]
     print_study(console, "A title", made_study(names, size=1e15), Units("minutes", "yen"))
-    lines = console.file.getvalue().splitlines()
+    tables, pictures = console.file.getvalue().split("reward lost (yen), in time")
+    lines = tables.splitlines()
     assert max(map(len, lines)) > PROSE
+    assert max(map(len, pictures.splitlines())) <= PROSE
     assert all(line.count("±") >= 1 for line in lines if line.startswith("controller number") and "%" not in line)
     assert max(len(line) for line in lines if line.startswith(("The best", "per ", "expected"))) <= PROSE
     monkeypatch.setenv("COLUMNS", "72")

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.trial import TrialResult
-from queueing_ucrl.report.plots import gain_panel, regret_panel
+from queueing_ucrl.report.study_panels import gain_panel, regret_panel
 from queueing_ucrl.solvers import optimum as optima
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

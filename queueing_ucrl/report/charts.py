@@ -1,0 +1,170 @@
+"""Charts for pages: Vega-Lite by Altair, one look in light and dark, and each with words and a table beside it.
+
+Text and lines are of the colour of the page's text (`currentColor`), so that a chart needs no second theme for the
+dark or for print. Legends are lists in the page, below the chart: they wrap on a phone. Fields, views and parameters
+have fixed names, never those of a user and none that Altair counts up, so that the same study gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from queueing_ucrl.report.palette import Look
+
+Columns = dict[str, list[Any]]
+DATA = "table"  # the name of a chart's data
+HEIGHT = 260
+BAND = 0.22  # how dark
+FAINT = 0.15
+SIGNIFICANT = 6  # digits of the numbers in a page
+INK = "currentColor"
+NUMBERS = ",~r"  # of axes: thousands separated, no more digits than needed
+CONFIG: dict[str, Any] = {
+    "background": None,
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        **{f"{part}Color": INK for part in ("label", "title", "domain", "tick", "grid")},
+        **{"gridOpacity": FAINT, "domainOpacity": 0.5, "tickOpacity": 0.5},
+        **{"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy"},
+        **{"labelLimit": 140, "titleLimit": 420},
+    },
+    "rule": {"stroke": INK},
+    "text": {"fill": INK},
+    "tick": {"stroke": INK},
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend."""
+
+    words: str
+    look: Look
+    kind: str = "line"  # line, band or dot
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a page: what is drawn, what of, and the same in words and numbers."""
+
+    name: str  # unlike any other of the page; no user's text
+    title: str
+    words: str  # the text alternative
+    spec: dict[str, Any]
+    data: Columns
+    headings: Mapping[str, str]  # columns of the data that the table shows, and what they are called
+    legend: Sequence[Key] = ()
+    note: str = ""  # below the chart: what bands are, what was left out
+
+
+def rounded(values: Any) -> list[Any]:
+    """Numbers for a page, to a few digits; what is no number is missing."""
+    return [None if v is None or not math.isfinite(v) else float(f"{v:.{SIGNIFICANT}g}") for v in map(_float, values)]
+
+
+def _float(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _dashes(look: Look) -> list[float]:
+    return [2.0 * part for part in look.dashes] or [1, 0]
+
+
+def _scales(looks: Mapping[str, Look], field_name: str = "who") -> dict[str, Any]:
+    """Colour and dashes of each name; without a legend, which the page has."""
+    import altair as alt
+
+    names = list(looks)
+    colours = [look.colour for look in looks.values()]
+    return {
+        "color": alt.Color(f"{field_name}:N", scale=alt.Scale(domain=names, range=colours), legend=None),
+        "strokeDash": alt.StrokeDash(
+            f"{field_name}:N",
+            scale=alt.Scale(domain=names, range=[_dashes(look) for look in looks.values()]),
+            legend=None,
+        ),
+    }
+
+
+def axis(title: str, name: str, *, log: bool = False, side: str = "y", zero: bool = False, **more: Any) -> Any:
+    """A quantitative axis; a log scale says so in its title."""
+    import altair as alt
+
+    kind = alt.X if side == "x" else alt.Y
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=side == "y")
+    labels = alt.Axis(format=NUMBERS, tickCount=5 if side == "x" else 6)
+    return kind(f"{name}:Q", title=f"{title}, log scale" if log else title, scale=scale, axis=labels, **more)
+
+
+def finished(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
+    """The specification of a chart that is as wide as its place, checked against Vega-Lite's schema."""
+    made: dict[str, Any] = chart.properties(width="container", height=height).to_dict()
+    made["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return {key: part for key, part in made.items() if key not in ("config", "$schema")}
+
+
+def base() -> Any:
+    """A view of the chart's data."""
+    import altair as alt
+
+    return alt.Chart(alt.NamedData(name=DATA))
+
+
+def with_line(spec: dict[str, Any], value: float, title: str, colour: str = INK) -> dict[str, Any]:
+    """A chart of several layers with a dashed line at a height: where something is, or should be."""
+    at = {"y": {"datum": rounded([value])[0], "type": "quantitative", "title": title}}
+    mark = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.2, "stroke": colour}
+    line = {"data": {"values": [{}]}, "mark": mark, "encoding": at}
+    return {**spec, "layer": [*spec["layer"], line]}
+
+
+def tooltips(**titles: str) -> list[Any]:
+    """Field (with its type behind two underscores) = heading."""
+    import altair as alt
+
+    found = []
+    for name, title in titles.items():
+        kind = {"N": "nominal", "Q": "quantitative"}[name[-1]]
+        how = {"format": ",.5~g"} if kind == "quantitative" else {}
+        found.append(alt.Tooltip(name[:-2], type=kind, title=title, **how))
+    return found
+
+
+def lines(
+    looks: Mapping[str, Look],
+    x: str,
+    y: str,
+    *,
+    band: bool = True,
+    outer: bool = False,
+    log_x: bool = False,
+    log_y: bool = False,
+    zero: bool = False,
+    step: bool = False,
+    height: int = HEIGHT,
+) -> dict[str, Any]:
+    """Curves `mean` over `time` of each `who`, in a band from `low` to `high` (and a wider one, `least` to `most`)."""
+    import altair as alt
+
+    at = axis(x, "time", log=log_x, side="x")
+    scales, how = _scales(looks), {"interpolate": "step-after"} if step else {}
+    layers = []
+    for low, high, wanted in (("least", "most", outer), ("low", "high", band)):
+        if wanted:
+            up = axis(y, low, log=log_y, zero=zero)
+            layers.append(
+                base().mark_area(opacity=BAND, **how).encode(x=at, y=up, y2=alt.Y2(f"{high}:Q"), color=scales["color"])
+            )
+    tips = tooltips(who_N="", time_Q=x, mean_Q=y)
+    drawn = base().mark_line(strokeWidth=2, **how)
+    layers.append(drawn.encode(x=at, y=axis(y, "mean", log=log_y, zero=zero), tooltip=tips, **scales))
+    return finished(alt.layer(*layers), height=height)
+
+
+def legend_of(looks: Mapping[str, Look], kind: str = "line") -> list[Key]:
+    """A legend's entries, in order."""
+    return [Key(name, look, kind) for name, look in looks.items()]

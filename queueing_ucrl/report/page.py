@@ -1,0 +1,97 @@
+"""What a page of results is made of: sections of words, charts, tables; and the page as one HTML file.
+
+A page holds everything it needs (Vega, the data, the player of moving pictures) and asks for nothing: it opens from a
+file, without a network, and may be sent to somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from queueing_ucrl.report.charts import CONFIG, DATA, Chart
+from queueing_ucrl.report.html import render, source
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A small table; the first columns are names, the others numbers as words."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    names: int = 1
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """A slider in front of a chart: at each step the chart shows the rows of that step, and words say what is seen."""
+
+    label: str
+    chart: Chart
+    steps: Sequence[dict[str, Any]]  # each: who (one of `choices`), step (as in the chart's data), words
+    choices: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page."""
+
+    name: str  # an anchor; no user's text
+    title: str
+    words: Sequence[str] = ()
+    charts: Sequence[Chart] = ()
+    tables: Sequence[PageTable] = ()
+    stepper: Stepper | None = None
+    wide: bool = False  # a chart a row
+    animation: str = ""  # HTML of `report.animation`
+    code: Sequence[str] = ()  # lines to copy
+    data: str = ""  # long text to be opened: how the study is defined
+    notes: Sequence[str] = ()  # small print
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: a title, what was run in a sentence, what it means, and the sections."""
+
+    title: str
+    sentence: str
+    meaning: Sequence[str]
+    sections: Sequence[Section]
+    warnings: Sequence[str] = field(default_factory=tuple)  # such as: the study is not finished
+
+
+@cache
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script, from the package vl-convert; it takes a second or two."""
+    vl_convert: Any = import_module("vl_convert")
+    bundle: str = vl_convert.javascript_bundle()
+    if "</script" in bundle.lower() or "<!--" in bundle:
+        raise ValueError("this version of vl-convert-python makes a script that cannot stand in a page")
+    return bundle
+
+
+def chart_data(chart: Chart) -> dict[str, Any]:
+    """What the page's script is given of a chart."""
+    return {"spec": chart.spec, "name": DATA, "data": chart.data, "headings": dict(chart.headings)}
+
+
+def page_html(page: Page) -> str:
+    """The page as one file; the same bytes for the same page."""
+    drawn = any(section.charts or section.stepper for section in page.sections)
+    moves = any(section.animation for section in page.sections)
+    return render(
+        "report.html",
+        page=page,
+        chart_data=chart_data,
+        config=CONFIG,
+        style=source("report.css", file=True),
+        script=source("report.js", file=True),
+        vega=source(vega()) if drawn else "",
+        player_style=source("animation.css", file=True) if moves else "",
+        player=source("animation.js", file=True) if moves else "",
+        as_it_is=source,
+    )

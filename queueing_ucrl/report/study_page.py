@@ -1,0 +1,281 @@
+"""The page of a study: what was run, what it means in words made from the numbers, and the sections.
+
+Everything is taken from the study's folder, and nothing that changes from one machine or moment to another: the same
+study gives the same bytes, whether `run` writes the page or `report` makes it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from queueing_ucrl.errors import DamagedFile
+from queueing_ucrl.experiments.stored import StoredStudy
+from queueing_ucrl.files import is_plain_file, write_atomically
+from queueing_ucrl.messages import shown_path
+from queueing_ucrl.report.comparison_page import comparison_page
+from queueing_ucrl.report.learning_sections import sections_of_learning
+from queueing_ucrl.report.log_sections import sections_of_logs
+from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
+from queueing_ucrl.report.page import Page, PageTable, Section, page_html
+from queueing_ucrl.report.study_sections import SPREADS, sections_of_numbers
+from queueing_ucrl.report.study_view import StudyView
+
+REPORT, COMPARISON = "report.html", "comparison.html"
+OURS = b'<meta name="generator" content="queueing_ucrl">'
+POINTS = 6  # of a sweep that are shown in full
+MOST_NAMES = 6  # in a sentence
+
+
+def write_study_page(folder: Path) -> Path:
+    """The page of the study in a folder, beside its tables; where it is."""
+    page = folder / REPORT
+    write_atomically(page, page_html(study_page(StoredStudy.at(folder))).encode())
+    return page
+
+
+def write_pages(folders: Sequence[Path], out: Path | None = None) -> Path:
+    """The page of one study, or of several side by side; where it is. Only such a page is ever overwritten."""
+    studies = [_opened(folder) for folder in folders]
+    if len(studies) == 1 and out is None:
+        return write_study_page(folders[0])
+    page = Path(COMPARISON) if out is None else out
+    if page.exists() and not _is_page(page):
+        raise ValueError(f"{shown_path(page)}: is there, and is no page of ours; choose another --out")
+    content = study_page(studies[0]) if len(studies) == 1 else comparison_page(studies)
+    write_atomically(page, page_html(content).encode())
+    return page
+
+
+def _opened(folder: Path) -> StoredStudy:
+    try:
+        return StoredStudy.at(folder)
+    except DamagedFile as error:  # the manifest: then there is no study to speak of
+        raise ValueError(f"{shown_path(folder)}: {error}") from None
+
+
+def _is_page(path: Path) -> bool:
+    """Whether a file is a page that we wrote."""
+    if not is_plain_file(path):
+        return False
+    with path.open("rb") as file:
+        return OURS in file.read(2000)
+
+
+def study_page(study: StoredStudy) -> Page:
+    """What is on the page; an unfinished or damaged study's page says so."""
+    warnings: list[str] = []
+    try:
+        warnings = _progress(study)
+        if study.results is None:
+            return Page(study.title, _sentence(study), [], [_cells_section(study), again_section(study)], warnings)
+        views = [StudyView(study, k) for k in range(len(study.points))]
+        sections = [_sweep_section(views)] if len(views) > 1 else []
+        for view in views[:POINTS]:
+            found = [section for section in _sections(view) if section is not None]
+            sections += found if len(views) == 1 else [_named(section, view) for section in found]
+        sections.append(again_section(study))
+        return Page(study.title, _sentence(study), _meanings(views), sections, warnings)
+    except DamagedFile as error:
+        told = f"This study's results cannot be shown: {error}. The command that made the study makes it again."
+        return Page(study.title, _sentence(study), [], [again_section(study)], [*warnings, told])
+
+
+def _sections(view: StudyView) -> Sequence[Section | None]:
+    return (*sections_of_numbers(view), *sections_of_learning(view), *sections_of_logs(view))
+
+
+# --- how far it is ---------------------------------------------------------------------------------------------------
+
+
+def _progress(study: StoredStudy) -> list[str]:
+    """What there is to say of a study that has not come to its end."""
+    done = sum(study.finished.values())
+    if study.results is not None and done >= study.wanted:
+        return []
+    if done == 0:
+        return ["This study is empty: none of its trials is done. The same command begins it again."]
+    if study.results is None:
+        return [
+            f"This study is not finished: {done:,} of {study.wanted:,} trials are done. The same command goes on from "
+            "there, and writes this page again."
+        ]
+    return [
+        f"This study is being extended: {done:,} of {study.wanted:,} trials are done. What is shown is of the "
+        "replications that were finished before."
+    ]
+
+
+def _cells_section(study: StoredStudy) -> Section:
+    """Which trials are done."""
+    wanted = int(study.manifest["replications"])
+    rows = [
+        [_values(study.points[k]) or "-", name, f"{done:,} of {wanted:,}"] for (k, name), done in study.finished.items()
+    ]
+    table = PageTable("Trials that are done", ["point", "controller", "done"], rows, names=2)
+    return Section("progress", "How far it is", tables=[table])
+
+
+# --- in words --------------------------------------------------------------------------------------------------------
+
+
+def _values(point: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in point["values"].items())
+
+
+def _some(names: Sequence[str]) -> str:
+    """Names in a row, or the first of many."""
+    shown = list(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(shown)} and {len(names) - MOST_NAMES} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _sentence(study: StoredStudy) -> str:
+    """What was run."""
+    point, count = study.points[0], int(study.manifest["replications"])
+    queue, units = point["queue"], study.units
+    names = list(dict.fromkeys(name for _, name in study.cells))
+    servers = queue["servers"]
+    having = _counted(servers, "server", "servers") if isinstance(servers, int) else "servers that come and go"
+    classes = [str(c["name"]) for c in queue["classes"]]
+    of = (
+        f"jobs of {len(classes)} classes ({_some(classes)})"
+        if len(classes) > 1
+        else f"jobs of one class ({classes[0]})"
+    )
+    who = f"{len(names)} controllers ({_some(names)})" if len(names) > 1 else names[0]
+    where = f"{having} with room for {queue['capacity']:,} jobs" if len(study.points) == 1 else "a queue"
+    sweep = f", at {len(study.points)} points of a sweep over {_some(list(point['values']))}" if point["values"] else ""
+    each = f"{_counted(count, 'replication', 'replications')}" + (" each" if len(names) > 1 else "")
+    same = ", all on the same jobs" if len(names) > 1 else ""
+    length = f"{number(float(point['horizon']), 6)} {units.time}".rstrip()
+    return (
+        f"{who} on {where}, for {of}{sweep}: {each} up to time {length}{same}. "
+        f"Seed {study.manifest['identity']['seed']}, version {study.manifest['identity']['version']}."
+    )
+
+
+def _meanings(views: Sequence[StudyView]) -> list[str]:
+    """What the numbers mean: a paragraph a point, and the cautions."""
+    found = []
+    for view in views[:POINTS]:
+        place = f"{_values(view.about)}: " if len(views) > 1 else ""
+        found += [place + words for words in meaning(view)]
+    if len(views) > POINTS:
+        found.append(f"Of {len(views)} points the first {POINTS} are shown in full; the table below has all.")
+    return found + [str(caution) for caution in views[0].study.manifest.get("cautions", [])]
+
+
+def meaning(view: StudyView) -> list[str]:
+    """What came out at one point, in sentences."""
+    said = _earned_words(view) if view.no_optimum else _lost_words(view)
+    if view.count < 2:
+        said.append("There is one replication: how far chance moved these numbers is not known.")
+    elif len(view.names) > 1:
+        said += _difference_words(view)
+    return said
+
+
+def _lost_words(view: StudyView) -> list[str]:
+    """Who lost how much of what could be had, the least first."""
+    found = [(r["regret"]["gap"], name) for name, r in zip(view.names, view.results, strict=True)]
+    known = sorted(((gap, name) for gap, name in found if gap["mean"] is not None), key=lambda item: item[0]["mean"])
+    total = view.total
+    if not known or total is None:
+        return []
+    unit = f" {view.units.money}" if view.units.money else ""
+    shares = [f" ({percent(gap['mean'] / total, 2)})" if total else "" for gap, _ in known]
+    said = [f"{name} {view.spread(gap)}{share}" for (gap, name), share in zip(known[1:], shares[1:], strict=True)]
+    gap, name = known[0]
+    words = f"{name} lost {view.spread(gap)} of the {number(total, 6)}{unit} that the best policy earns{shares[0]}"
+    return [f"{'; '.join([words, *said])}."]
+
+
+def _earned_words(view: StudyView) -> list[str]:
+    """Who earned how much, the most first, where no optimum is known."""
+    found = [(r["reward"], name) for name, r in zip(view.names, view.results, strict=True)]
+    known = sorted(((s, name) for s, name in found if s["mean"] is not None), key=lambda item: -item[0]["mean"])
+    unit = f" {view.units.money}" if view.units.money else ""
+    said = "; ".join(
+        f"{name} {'earned ' if k == 0 else ''}{view.spread(s)}{unit if k == 0 else ''}"
+        for k, (s, name) in enumerate(known)
+    )
+    return [f"{said}.", f"No regret is shown: {view.no_optimum}."]
+
+
+def _difference_words(view: StudyView) -> list[str]:
+    """Whether the controllers differ by more than chance, on the same jobs."""
+    kind = "realised_reward" if view.no_optimum else "gap"
+    frame = view.study.table("differences.parquet", view.point, ["controller", "time", "account", *SPREADS])
+    if frame is None:
+        return []
+    first, sure, unsure = view.names[0], [], []
+    for name, rows in frame[frame["account"] == kind].groupby("controller", sort=False):
+        mean, low, high = (float(rows[s].iloc[-1]) for s in SPREADS)
+        size = with_interval(abs(mean), high - mean)
+        more = (mean > 0) != bool(view.no_optimum)  # a loss that is larger, or a reward that is smaller
+        if low <= 0.0 <= high:
+            unsure.append(str(name))
+        elif view.no_optimum:
+            sure.append(f"{name} earned {size} {'less' if more else 'more'}")
+        else:
+            sure.append(f"{name} lost {size} {'more' if more else 'less'}")
+    said = [f"On the same jobs as {first}, {'; '.join(sure)}."] if sure else []
+    if unsure:
+        which = _some(unsure)
+        said.append(
+            f"Whether {which} or {first} is better, these replications do not tell: the difference may be chance."
+        )
+    return said
+
+
+# --- sweeps ----------------------------------------------------------------------------------------------------------
+
+
+def _named(section: Section, view: StudyView) -> Section:
+    """A section of one point of a sweep."""
+    from dataclasses import replace
+
+    return replace(section, title=f"{_values(view.about)}: {section.title}")
+
+
+def _sweep_section(views: Sequence[StudyView]) -> Section:
+    """All points in a table."""
+    rows = []
+    units = views[0].units
+    for view in views:
+        for name, result in zip(view.names, view.results, strict=True):
+            gap, total = result["regret"]["gap"], view.total
+            share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
+            rows.append([_values(view.about), name, view.spread(gap), share, view.spread(result["reward"])])
+    headings = ["point", "controller", units.paid("lost"), "of the best", units.paid("earned in all")]
+    return Section("sweep", "All points", tables=[PageTable("What was lost and earned", headings, rows, names=2)])
+
+
+# --- again -----------------------------------------------------------------------------------------------------------
+
+
+def again_section(study: StoredStudy) -> Section:
+    """How to run it again."""
+    identity = study.manifest["identity"]
+    settings = f"--replications {study.manifest['replications']} --seed {identity['seed']}"
+    horizons = {point["horizon"] for point in study.points}
+    if len(horizons) == 1:
+        settings = f"--horizon {horizons.pop():g} {settings}"
+    code = [
+        f"queueing-ucrl run SCENARIO {settings} --out FOLDER",
+        "queueing-ucrl report FOLDER --open",
+    ]
+    words = [
+        "With SCENARIO the file (or the name) of the scenario, and FOLDER a folder for the results. The same version "
+        "and seed give the same numbers on any machine; in this study's folder the command goes on where it stopped."
+    ]
+    data = json.dumps(identity, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return Section("again", "How to run it again", words, code=code, data=data)

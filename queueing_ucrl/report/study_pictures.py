@@ -1,0 +1,125 @@
+"""A study's curves and policies in plain characters, below its tables, where they fit."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+from rich.cells import cell_len
+from rich.console import Console
+
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.report.layout import GAP, PROSE, print_line, print_words
+from queueing_ucrl.report.numbers import number
+from queueing_ucrl.report.study_panels import first_of, lost_by
+from queueing_ucrl.report.tables import print_picture
+from queueing_ucrl.simulation.episode_log import row_groups
+from queueing_ucrl.solvers.optimum import optimum
+from queueing_ucrl.units import Units
+
+BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=+*#@"
+LONGEST, SHORTEST = 50, 10  # cells of a curve
+NARROWEST = 30  # columns in which a policy can be seen
+MOST_LINES = 40  # of policies
+BEST = "the best policy"
+
+
+def bars_for(console: Console) -> str:
+    """The marks of a curve, from low to high, that the console's encoding has."""
+    try:
+        BARS.encode(console.encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ASCII_BARS
+    return BARS
+
+
+def sparkline(times: FloatArray, values: FloatArray, width: int, bars: str = BARS) -> str:
+    """The curve from time 0 to its end in so many marks, from the least of its values and 0 to the greatest."""
+    at = times[-1] * np.arange(1, width + 1) / width
+    curve = np.interp(at, times, values)
+    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    if not high > low:
+        return bars[0] * width
+    place = np.floor((curve - low) / (high - low) * len(bars)).astype(int)
+    return "".join(bars[k] for k in np.clip(place, 0, len(bars) - 1))
+
+
+def print_pictures(console: Console, study: Study, point: int, units: Units) -> None:
+    """Of one point of a study: what each controller lost in time, and whom it let in at the end."""
+    width = min(console.width, PROSE)
+    cells = [k for k, cell in enumerate(study.cells) if cell.point == point]
+    first = first_of(study, point)
+    if study.no_optimum(first):
+        heading = units.paid(f"reward less than that of {study.cells[first].name}")
+        shown = [k for k in cells if k != first]
+    else:
+        heading, shown = units.paid("reward lost"), cells
+    curves = [(study.cells[k].name, study.results[k][0].times, lost_by(study, k, "gap").mean(axis=0)) for k in shown]
+    _print_curves(console, heading, curves, width)
+    _print_policies(console, study, cells, width)
+
+
+def _print_curves(
+    console: Console, heading: str, curves: Sequence[tuple[str, FloatArray, FloatArray]], width: int
+) -> None:
+    """A line a controller: its name, the curve, and its last value."""
+    lasts = [number(float(values[-1]), 3) for _, _, values in curves]
+    room = width - len(GAP) - max(map(len, lasts), default=0)
+    if not curves or room < SHORTEST:
+        return
+    names = max(cell_len(name) for name, _, _ in curves)
+    apart = room - names - len(GAP) < SHORTEST
+    length = min(LONGEST, room if apart else room - names - len(GAP))
+    print_line(console)
+    print_words(console, f"{heading}, in time; each on a scale of its own, and its last value", style="bold")
+    for (name, times, values), last in zip(curves, lasts, strict=True):
+        if apart:
+            print_line(console, name)
+        beside = "" if apart else name + " " * (names - cell_len(name)) + GAP
+        print_line(console, f"{beside}{sparkline(times, values, length, bars_for(console))}{GAP}{last}")
+
+
+def last_policy(study: Study, cell: int) -> Policy | None:
+    """That of the last episode of the first replication, where control levels tell it; else None."""
+    source = study.results[cell][0].episodes
+    if not source or getattr(study.cells[cell].controller, "decides_each_arrival", False):
+        return None
+    for rows in deque(source if isinstance(source, tuple) else row_groups(source), maxlen=1):
+        levels, plain = (rows.column(name)[-1].as_py() for name in ("control_levels", "trunk_reservation"))
+        if levels is not None and plain:
+            return Policy.trunk_reservation(levels, study.cells[cell].system.capacity)
+    return None
+
+
+def _print_policies(console: Console, study: Study, cells: Sequence[int], width: int) -> None:
+    """Each policy once, with the names of those who had it."""
+    if width < NARROWEST:
+        return
+    system = study.cells[cells[0]].system
+    found: dict[Policy, list[str]] = {}
+    for k in cells:
+        policy = last_policy(study, k)
+        if policy is not None:
+            found.setdefault(policy, []).append(study.cells[k].name)
+    if not found:
+        return
+    best = None if study.no_optimum(cells[0]) else optimum(system)[0]
+    if best is not None:
+        found = {best.policy: [], **found}
+        found[best.policy].insert(0, BEST)
+    print_line(console)
+    if len(found) * (len(system.classes) + 2) > MOST_LINES:
+        print_words(console, "policies of so many classes or controllers are in episodes.parquet", style="dim")
+        return
+    print_words(
+        console,
+        "who was let in at the end of the first replication, by the number of jobs in the system (# yes, . no, ~ in "
+        "part)",
+        style="bold",
+    )
+    for policy, names in found.items():
+        print_words(console, ", ".join(names))
+        print_picture(console, system.class_names, policy, width)

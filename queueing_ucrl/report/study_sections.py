@@ -1,0 +1,390 @@
+"""What a study's page says of its numbers: regrets and rewards, differences, quantiles; each section from the folder.
+
+Every function takes a `StudyView` and gives a section, or None where the study has nothing of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from queueing_ucrl.accounts.regret import CAUSES, KINDS
+from queueing_ucrl.experiments.study import interval
+from queueing_ucrl.report.charts import (
+    Chart,
+    Columns,
+    Key,
+    axis,
+    base,
+    finished,
+    legend_of,
+    lines,
+    rounded,
+    tooltips,
+    with_line,
+)
+from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
+from queueing_ucrl.report.page import PageTable, Section
+from queueing_ucrl.report.palette import BLUE, VERMILION, Look
+from queueing_ucrl.report.study_view import StudyView
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEANINGS = {
+    "gap": "the cost of wrong decisions, with the least noise",
+    "expected": "the best policy's gain times time, less what was earned (the paper's)",
+    "realised": "the same with the waits as they were",
+    "pseudo": "from the true gains of the policies that were used",
+}
+REWARD_MEANINGS = {
+    "expected_reward": "earned, with the waits' expected costs",
+    "realised_reward": "earned, with the waits as they were",
+}
+WIDE = 50.0  # how many times the largest is the smallest where a log scale is used
+SPREADS = ("mean", "low", "high")
+
+
+def _columns(frame: pd.DataFrame, **fields: str) -> Columns:
+    """Columns of a chart from those of a frame: names as they are, numbers rounded."""
+    text = ("who",)
+    return {
+        name: [str(v) for v in frame[column]] if name in text else rounded(frame[column])
+        for name, column in fields.items()
+    }
+
+
+def _last(frame: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """The last row of each controller."""
+    return {str(name): dict(rows.iloc[-1]) for name, rows in frame.groupby("controller", sort=False)}
+
+
+def _with_half(row: dict[str, float], count: int) -> str:
+    return with_interval(row["mean"], row["high"] - row["mean"] if count > 1 else None)
+
+
+def money(view: StudyView, words: str) -> str:
+    """Words with the unit of money."""
+    return view.units.paid(words)
+
+
+def summary_section(view: StudyView) -> Section:
+    """The numbers that people ask for first: lost, earned, who got in, who waited."""
+    tables = [_earned_table(view), _class_table(view)]
+    notes = [
+        "Rejected by the policy, blocked for lack of room; 95 % of the jobs that joined a server waited less than the "
+        "95 % wait."
+    ]
+    if view.count > 1:
+        notes.insert(0, f"Means of {view.count:,} replications, ± half of the 95 % interval.")
+    return Section(f"{view.prefix}summary", "In numbers", tables=tables, notes=notes)
+
+
+def _earned_table(view: StudyView) -> PageTable:
+    regret = not view.no_optimum
+    lost = [money(view, "lost"), "of the best"] if regret else []
+    headings = ["controller", *lost, money(view, "earned in all"), f"earned per {view.units.per_time}", "servers busy"]
+    rows = []
+    for name, result in zip(view.names, view.results, strict=True):
+        gap, total = result["regret"]["gap"], view.total
+        share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
+        earned = [view.spread(result["reward"]), view.spread(result["gain"]), percent(result["utilisation"]["mean"])]
+        rows.append([name, *([view.spread(gap), share] if regret else []), *earned])
+    return PageTable("What each controller earned", headings, rows)
+
+
+def _class_table(view: StudyView) -> PageTable:
+    ends = ("admitted", "rejected", "blocked")
+    waits = [view.units.timed("mean wait"), view.units.timed("95 % wait")]
+    rows = []
+    for name, result in zip(view.names, view.results, strict=True):
+        for job_class in result["classes"]:
+            arrivals = job_class["arrivals"]["mean"]
+            shares = [percent((job_class[end]["mean"] or 0.0) / arrivals) if arrivals else NOTHING for end in ends]
+            rows.append(
+                [name, job_class["name"], *shares, *(number(job_class[w]["mean"], 3) for w in ("mean_wait", "wait_95"))]
+            )
+    return PageTable("What each class saw", ["controller", "class", *ends, *waits], rows, names=2)
+
+
+def curve_words(view: StudyView, ends: dict[str, dict[str, float]], what: str) -> str:
+    """A chart of curves in a sentence: where they end."""
+    said = "; ".join(f"{name} {_with_half(row, view.count)}" for name, row in ends.items())
+    return f"{what} up to time {view.span}. At the end: {said}."
+
+
+def _account_chart(view: StudyView, frame: pd.DataFrame, name: str, title: str, what: str, y: str) -> Chart:
+    spec = lines(view.looks, view.units.timed("time"), y, band=view.count > 1)
+    heads = {"who": "controller", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
+    data = _columns(frame, who="controller", time="time", mean="mean", low="low", high="high")
+    words = curve_words(view, _last(frame), what)
+    return Chart(view.prefix + name, title, words, spec, data, heads, legend_of(view.looks), view.band)
+
+
+def regret_section(view: StudyView) -> Section | None:
+    """Regret in time, in all four accounts."""
+    columns = ["controller", "time", "account", *SPREADS]
+    frame = None if view.no_optimum else view.study.table("regret.parquet", view.point, columns)
+    if frame is None:
+        return None
+    charts = []
+    for kind in ("gap", *(k for k in KINDS if k != "gap")):
+        rows = frame[(frame["account"] == kind) & frame["mean"].notna()]
+        if len(rows):
+            title = f"{kind}: {MEANINGS[kind]}"
+            charts.append(
+                _account_chart(view, rows, f"regret-{kind}", title, f"Regret, {title}", money(view, "lost so far"))
+            )
+    others = [kind for kind in dict.fromkeys(frame["account"]) if kind not in KINDS]
+    for k, kind in enumerate(others):
+        rows = frame[(frame["account"] == kind) & frame["mean"].notna()]
+        if len(rows):
+            charts.append(_account_chart(view, rows, f"own-{k}", f"account {kind}", f"Account {kind}", str(kind)))
+    words = [
+        "What was lost to the best policy, in four accounts of the same thing. The gap account has the least noise; "
+        "expected and realised also hold the luck of the draw: below 0 is a lucky draw, not a better policy."
+    ]
+    return Section(f"{view.prefix}regret", "What was lost in time", words, charts)
+
+
+def rewards_section(view: StudyView) -> Section | None:
+    """What was earned per unit of time, so far; the best beside it where it is known."""
+
+    frame = view.study.table("rewards.parquet", view.point, ["controller", "time", "account", *SPREADS])
+    if frame is None:
+        return None
+    kind = "expected_reward" if (frame["account"] == "expected_reward").any() else "realised_reward"
+    rows = frame[(frame["account"] == kind) & (frame["time"] >= 0.01 * view.horizon)].copy()
+    for column in SPREADS:
+        rows[column] = rows[column] / rows["time"]
+    y = f"{view.units.money or 'reward'} per {view.units.per_time}"
+    chart = _account_chart(
+        view, rows, "rewards", "Earned per unit of time, so far", f"{REWARD_MEANINGS[kind].capitalize()}, {y}", y
+    )
+    spec, legend, best = chart.spec, list(chart.legend), view.results[0]["optimal_gain"]
+    if best is not None:
+        spec = with_line(spec, best, y)
+        legend.append(Key(f"best possible, {number(best, 6)}", Look("currentColor", (2.5, 1.5))))
+    note = f"{chart.note} From a hundredth of the time on: before, all is chance."
+    chart = Chart(chart.name, chart.title, chart.words, spec, chart.data, chart.headings, legend, note)
+    why = [f"No regret is shown: {view.no_optimum}."] if view.no_optimum else []
+    return Section(f"{view.prefix}rewards", "What was earned", why, [chart])
+
+
+def causes_section(view: StudyView) -> Section | None:
+    """The gap account by class and cause, at the end."""
+    if view.no_optimum:
+        return None
+    charts = []
+    for k, name in enumerate(view.detailed):
+        samples = {cause: [] for cause in CAUSES}  # type: dict[str, list[Any]]
+        for table in view.study.trial_columns(view.point, name, list(CAUSES)):
+            for cause in CAUSES:
+                samples[cause].append(np.asarray(table.column(cause)[-1].as_py(), dtype=float))
+        if samples[CAUSES[0]]:
+            charts.append(_cause_chart(view, k, name, {cause: np.array(rows) for cause, rows in samples.items()}))
+    if not charts:
+        return None
+    words = [
+        "The gap account at the end, by class and by what was wrong: a job let in that the best policy turns away, or "
+        "one turned away that it lets in. Each chart has its own scale."
+    ]
+    return Section(f"{view.prefix}causes", "Lost on whom, and how", [*words, *view.few], charts)
+
+
+def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) -> Chart:
+    import altair as alt
+
+    titles = {cause: cause.replace("_", " ") for cause in CAUSES}
+    colours = {titles[CAUSES[0]]: Look(VERMILION), titles[CAUSES[1]]: Look(BLUE)}
+    data: Columns = {"group": [], "cause": [], "mean": [], "low": [], "high": []}
+    said = []
+    for i, job_class in enumerate(view.class_names):
+        for cause in CAUSES:
+            mean, low, high = (float(v[0]) for v in interval(samples[cause][:, i : i + 1]))
+            row = (job_class, titles[cause], *rounded([mean, low, high]))
+            for column, value in zip(data, row, strict=True):
+                data[column].append(value)
+            said.append(f"{job_class} {titles[cause]} {with_interval(mean, high - mean if view.count > 1 else None)}")
+    x = money(view, "lost")
+    classes = alt.Y("group:N", sort=None, title=None)
+    offset = alt.YOffset("cause:N", sort=list(colours))
+    fill = alt.Color(
+        "cause:N", scale=alt.Scale(domain=list(colours), range=[c.colour for c in colours.values()]), legend=None
+    )
+    tips = tooltips(group_N="class", cause_N="", mean_Q=x)
+    bars = (
+        base()
+        .mark_bar(opacity=0.85)
+        .encode(x=axis(x, "mean", side="x", zero=True), y=classes, yOffset=offset, color=fill, tooltip=tips)
+    )
+    ends = (
+        base()
+        .mark_rule(strokeWidth=2)
+        .encode(x=axis(x, "low", side="x", zero=True), x2="high:Q", y=classes, yOffset=offset)
+    )
+    layers = [bars, ends] if view.count > 1 else [bars]
+    heads = {"group": "class", "cause": "cause", "mean": money(view, "mean"), "low": "low", "high": "high"}
+    words = f"Lost by {name} at the end: {'; '.join(said)}."
+    note = "Bar: mean; line: its 95 % interval." if view.count > 1 else ""
+    height = 30 + 44 * len(view.class_names)
+    spec = finished(alt.layer(*layers), height=min(height, 1200))
+    return Chart(f"{view.prefix}cause-{k}", name, words, spec, data, heads, legend_of(colours, "band"), note)
+
+
+def differences_section(view: StudyView) -> Section | None:
+    """Controllers against the first, replication by replication."""
+
+    frame = view.study.table("differences.parquet", view.point, ["controller", "baseline", "time", "account", *SPREADS])
+    if frame is None or view.count < 2 or len(view.names) < 2:
+        return None
+    kinds = [kind for kind in (*KINDS, *REWARD_MEANINGS) if (frame["account"] == kind).any()]
+    kind = "gap" if "gap" in kinds else kinds[0]
+    first, what = view.names[0], "regret" if kind == "gap" else "reward"
+    rows = frame[frame["account"] == kind]
+    looks = {name: look for name, look in view.looks.items() if name != first}
+    y = money(view, f"{what} less that of the first")
+    spec = lines(looks, view.units.timed("time"), y)
+    spec = with_line(spec, 0.0, y)
+    ends = _last(rows)
+    words = curve_words(
+        view, ends, f"{what.capitalize()} ({kind.replace('_', ' ')}) less that of {first}, on the same jobs,"
+    )
+    heads = {"who": "controller", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
+    data = _columns(rows, who="controller", time="time", mean="mean", low="low", high="high")
+    chart = Chart(
+        f"{view.prefix}differences",
+        f"{what} less that of {first}",
+        words,
+        spec,
+        data,
+        heads,
+        legend_of(looks),
+        view.band,
+    )
+    nothing = dict.fromkeys(SPREADS, np.nan)
+    last = {k: _last(frame[frame["account"] == k]) for k in kinds}
+    table = PageTable(
+        money(view, f"Difference to {first} at the end"),
+        ["controller", *(k.replace("_", " ") for k in kinds)],
+        [[name, *(_with_half(last[k].get(name, nothing), view.count) for k in kinds)] for name in looks],
+    )
+    about = [
+        "Replication by replication on the same jobs, so that their luck cancels: far sharper than the accounts are."
+    ]
+    return Section(f"{view.prefix}differences", f"Against {first}, on the same jobs", about, [chart], [table])
+
+
+def quantiles_section(view: StudyView) -> Section | None:
+    """How much a replication may differ from another: the value at the end of each, and its quantiles in time."""
+    if view.count < 2:
+        return None
+    regret = not view.no_optimum
+    name = "regret.parquet" if regret else "rewards.parquet"
+    frame = view.study.table(name, view.point, ["controller", "time", "account", "median", "q05", "q25", "q75", "q95"])
+    if frame is None:
+        return None
+    kind = "gap" if regret else next(k for k in REWARD_MEANINGS if (frame["account"] == k).any())
+    rows = frame[frame["account"] == kind].copy()
+    what = money(view, "lost so far")
+    if not regret:
+        rows = rows[rows["time"] >= 0.01 * view.horizon]
+        what = f"{view.units.money or 'reward'} per {view.units.per_time}, so far"
+        for column in ("median", "q05", "q25", "q75", "q95"):
+            rows[column] = rows[column] / rows["time"]
+    spec = lines(view.looks, view.units.timed("time"), what, outer=True)
+    fields = {
+        "who": "controller",
+        "time": "time",
+        "mean": "median",
+        "low": "q25",
+        "high": "q75",
+        "least": "q05",
+        "most": "q95",
+    }
+    heads = {
+        "who": "controller",
+        "time": view.units.timed("time"),
+        "least": "5 %",
+        "low": "25 %",
+        "mean": "median",
+        "high": "75 %",
+        "most": "95 %",
+    }
+    ends = _last(rows)
+    said = "; ".join(
+        f"{n} {number(r['median'])} (5 % to 95 %: {number(r['q05'])} to {number(r['q95'])})" for n, r in ends.items()
+    )
+    words = f"Median over the replications at time {view.span}: {said}."
+    note = "Line: median of the replications; bands: from the 25 % to the 75 % quantile, and from 5 % to 95 %."
+    chart = Chart(
+        f"{view.prefix}quantiles",
+        "Quantiles in time",
+        words,
+        spec,
+        _columns(rows, **fields),
+        heads,
+        legend_of(view.looks),
+        note,
+    )
+    charts = [chart]
+    if (strip := _strip(view, kind)) is not None:
+        charts.append(strip)
+    return Section(f"{view.prefix}quantiles", "From replication to replication", charts=charts)
+
+
+def _strip(view: StudyView, kind: str) -> Chart | None:
+    """Each replication's value at the end as a mark."""
+    import altair as alt
+
+    frame = view.study.table("curves.parquet", view.point, ["controller", "replication", "time", kind])
+    if frame is None:
+        return None
+    frame = frame.groupby(["controller", "replication"], sort=False).last().reset_index()
+    values = frame[kind].to_numpy(dtype=float)
+    log = bool(values.size and np.all(values > 0.0) and values.max() > WIDE * values.min())
+    x = money(view, "lost at the end" if kind in KINDS else "earned at the end")
+    who = alt.Y("who:N", sort=view.names, title=None)
+    colours = alt.Color(
+        "who:N", scale=alt.Scale(domain=view.names, range=[k.colour for k in view.looks.values()]), legend=None
+    )
+    tips = tooltips(who_N="", replication_Q="replication", value_Q=x)
+    marks = (
+        base()
+        .mark_tick(thickness=2, opacity=0.8)
+        .encode(x=axis(x, "value", log=log, side="x"), y=who, color=colours, tooltip=tips)
+    )
+    data: Columns = {
+        "who": [str(n) for n in frame["controller"]],
+        "replication": [int(r) for r in frame["replication"]],
+        "value": rounded(values),
+    }
+    said = "; ".join(
+        f"{name} from {number(rows.min())} to {number(rows.max())}"
+        for name, rows in frame.groupby("controller", sort=False)[kind]
+    )
+    spec = finished(marks, height=min(30 + 34 * len(view.names), 1600))
+    heads = {"who": "controller", "replication": "replication", "value": x}
+    return Chart(
+        f"{view.prefix}strip",
+        "Each replication at the end",
+        f"At the end, by replication: {said}.",
+        spec,
+        data,
+        heads,
+        note="A mark a replication.",
+    )
+
+
+def sections_of_numbers(view: StudyView) -> Sequence[Section | None]:
+    """In the order of the page."""
+    return (
+        summary_section(view),
+        regret_section(view),
+        rewards_section(view),
+        differences_section(view),
+        causes_section(view),
+        quantiles_section(view),
+    )

@@ -1,0 +1,175 @@
+"""Pages of studies in a browser: every chart is drawn, sliders and pictures move, nothing overflows, names are text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_studies import HOSTILE, TEXTS, made
+
+from queueing_ucrl.report.study_page import write_pages, write_study_page
+
+PHONE, WIDE = {"width": 360, "height": 640}, {"width": 1000, "height": 700}
+pytestmark = pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
+
+
+@pytest.fixture(scope="session")
+def page_of(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The page of a study of a kind; made once."""
+    folder, known = tmp_path_factory.mktemp("pages"), {}
+
+    def of(kind: str) -> Path:
+        if kind not in known:
+            known[kind] = write_study_page(made(kind, folder))
+        return known[kind]
+
+    return of
+
+
+def wait_until(page: Any, expression: str) -> None:
+    """The page's policy forbids `eval`, so playwright's own waiting does not work there."""
+    for _ in range(2400):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"in two minutes never true: {expression}")
+
+
+def drawn(page: Any) -> int:
+    """Scroll through the page until all charts are there; how many."""
+    for figure in page.locator("figure.chart").all():
+        figure.scroll_into_view_if_needed()
+    wait_until(page, "document.querySelectorAll('figure.chart:not(.drawn)').length === 0")
+    return page.locator("figure.chart").count()
+
+
+def has_marks(page: Any) -> list[str]:
+    """The charts without any mark that is of some size."""
+    return page.evaluate("""[...document.querySelectorAll('figure.chart')].filter((figure) =>
+        ![...figure.querySelectorAll('.drawing svg .role-mark path, .drawing svg .role-mark line')].some((mark) => {
+            const box = mark.getBoundingClientRect();
+            return box.width + box.height > 2;
+        })).map((figure) => figure.id)""")
+
+
+@pytest.mark.parametrize("kind", sorted(TEXTS))
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide light", "phone dark"])
+def test_every_page_opens_whole(
+    opened: Any, page_of: Callable[[str], Path], kind: str, size: dict[str, int], scheme: str
+) -> None:
+    shown = opened(page_of(kind), viewport=size, color_scheme=scheme)
+    assert drawn(shown.page) >= 4
+    assert has_marks(shown.page) == []
+    assert shown.overflow() <= 0
+    wide = (
+        "[...document.querySelectorAll('.drawing svg')].some((svg) => svg.getBoundingClientRect().right > innerWidth)"
+    )
+    assert not shown.page.evaluate(wide)
+    assert shown.wrong == []
+
+
+def test_text_can_be_read_in_the_dark_and_in_print(opened: Any, page_of: Callable[[str], Path]) -> None:
+    colour = "getComputedStyle(document.querySelector('.drawing svg .role-axis-label text')).fill"
+    seen = {}
+    for scheme in ("light", "dark"):
+        shown = opened(page_of("learners"), color_scheme=scheme)
+        drawn(shown.page)
+        seen[scheme] = shown.page.evaluate(colour)
+    shown.page.emulate_media(media="print", color_scheme="dark")
+    assert seen == {"light": "rgb(27, 27, 27)", "dark": "rgb(236, 236, 236)"}
+    assert shown.page.evaluate(colour) == "rgb(0, 0, 0)"
+    assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_the_slider_moves_the_policy(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners")).page
+    drawn(page)
+    bars = "[...document.querySelectorAll('.stepper svg .role-mark path')].map((bar) => bar.getAttribute('d')).join()"
+    page.select_option(".stepper .choice", label="certainty-equivalent")
+    wait_until(page, "Number(document.querySelector('.stepper .step').max) > 0")
+    page.wait_for_timeout(200)
+    words, before = page.locator(".stepper .seen").inner_text(), page.evaluate(bars)
+    page.focus(".stepper .step")
+    page.keyboard.press("Home")
+    assert page.locator(".stepper .seen").inner_text() != words
+    wait_until(page, f"{bars} !== {before!r}")
+    page.keyboard.press("End")
+    assert page.locator(".stepper .seen").inner_text() == words
+    wait_until(page, f"{bars} === {before!r}")
+
+
+def test_the_moving_picture_moves(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners")).page
+    page.focus(".queue-animation")
+    before = page.locator(".queue-animation .status").inner_text()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".queue-animation .status").inner_text() != before
+    jobs = page.locator(".queue-animation g.job").count()
+    assert jobs >= 1
+
+
+def test_the_queue_in_time_zooms(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners")).page
+    drawn(page)
+    axis = "[...document.querySelectorAll('#p0-queue-0 .role-axis-label text')].map((text) => text.textContent).join()"
+    before = page.evaluate(axis)
+    page.locator("#p0-queue-0 .drawing svg").scroll_into_view_if_needed()
+    box = page.locator("#p0-queue-0 .drawing svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, -200)
+    page.wait_for_timeout(200)
+    assert page.evaluate(axis) == before  # the wheel alone moves the page
+    page.locator("#p0-queue-0 .drawing svg").scroll_into_view_if_needed()
+    box = page.locator("#p0-queue-0 .drawing svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Shift")
+    wait_until(page, f"{axis} !== {before!r}")
+
+
+def test_a_chart_has_its_words_and_numbers(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners")).page
+    figure = page.locator("#p0-regret-gap")
+    assert figure.locator(".drawing").get_attribute("aria-label").startswith("Regret, gap")
+    figure.locator("summary").click()
+    assert figure.locator("details tbody tr").count() == 4 * 30  # controllers, times
+    assert figure.locator("details thead th").all_inner_texts()[0] == "controller"
+
+
+def test_names_are_text(opened: Any, page_of: Callable[[str], Path]) -> None:
+    shown = opened(page_of("hostile"))
+    asked: list[str] = []
+    shown.page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+    drawn(shown.page)
+    text = shown.page.locator("body").inner_text()
+    assert all(name in text for name in HOSTILE)
+    labels = shown.page.locator(".drawing svg text").all_text_contents()
+    assert any(name in label for label in labels for name in HOSTILE[1:3])
+    assert shown.page.locator("main img").count() == 0
+    assert asked == shown.wrong == []
+
+
+def test_several_studies_on_one_page(opened: Any, page_of: Callable[[str], Path], tmp_path: Path) -> None:
+    folders = [page_of(kind).parent for kind in ("learners", "drifting", "sweep")]
+    shown = opened(write_pages(folders, tmp_path / "all.html"), viewport=PHONE)
+    assert drawn(shown.page) == 1
+    assert has_marks(shown.page) == []
+    assert (shown.overflow() <= 0, shown.wrong) == (True, [])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", ["learners", "general", "sweep"])
+def test_nothing_serious_stands_in_a_readers_way(
+    opened: Any, page_of: Callable[[str], Path], kind: str, scheme: str
+) -> None:
+    """The rules of axe-core for pages that everybody can use."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    page = opened(page_of(kind), color_scheme=scheme).page
+    drawn(page)
+    found = axe.Axe().run(page).response["violations"]
+    serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+    assert serious == []

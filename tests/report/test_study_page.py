@@ -1,0 +1,534 @@
+"""The page of a study: its numbers are the study's own, its words follow from them, and nothing breaks it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from page_studies import HOSTILE, TEXTS, stored
+from scipy.integrate import quad
+from scipy.stats import gamma
+from typer.testing import CliRunner
+
+import queueing_ucrl as qu
+from queueing_ucrl.cli import app
+from queueing_ucrl.experiments.queue_again import queue_again
+from queueing_ucrl.files import plain_data
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.report.learning_sections import stretches, thinned
+from queueing_ucrl.report.log_scan import Extremes, LogScan
+from queueing_ucrl.report.log_sections import wait_law
+from queueing_ucrl.report.numbers import number, with_interval
+from queueing_ucrl.report.page import page_html
+from queueing_ucrl.report.study_page import study_page, write_study_page
+from queueing_ucrl.report.study_view import StudyView
+from queueing_ucrl.simulation.event_log import read_events
+
+KINDS = sorted(TEXTS)
+pytestmark = pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
+
+
+class Reader(HTMLParser):
+    """The elements, the text and the JSON of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self.json, self._raw = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self._raw = dict(attributes).get("type", "script") if tag == "script" else tag if tag == "style" else None
+
+    def handle_endtag(self, tag):
+        self._raw = None
+
+    def handle_data(self, data):
+        if self._raw is None:
+            self.texts.append(data)
+        elif self._raw == "application/json":
+            self.json.append(json.loads(data))
+
+
+def charts(page):
+    found = [c for section in page.sections for c in section.charts]
+    found += [section.stepper.chart for section in page.sections if section.stepper]
+    return {chart.name: chart for chart in found}
+
+
+def section(page, name):
+    return next(s for s in page.sections if s.name == name)
+
+
+def names(page):
+    return [s.name.split("-", 1)[-1] for s in page.sections]
+
+
+def run_cli(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+# --- numbers and words -----------------------------------------------------------------------------------------------
+
+
+def test_a_study_with_an_optimum_has_every_section(study_folder):
+    page = study_page(stored(study_folder("learners")))
+    expected = ["summary", "regret", "rewards", "differences", "causes", "quantiles", "policy", "levels", "beliefs"]
+    assert names(page) == [*expected, "bound", "work", "waits", "queue", "moving", "again"]
+    accounts = [c.name for c in section(page, "p0-regret").charts]
+    assert sorted(accounts) == [f"p0-regret-{kind}" for kind in ("expected", "gap", "pseudo", "realised")]
+    for chart in charts(page).values():
+        assert chart.words
+        assert len({len(column) for column in chart.data.values()}) == 1
+        assert set(chart.headings) <= set(chart.data)
+
+
+def test_words_are_made_from_the_numbers(study_folder):
+    folder = study_folder("learners")
+    page = study_page(stored(folder))
+    results = json.loads((folder / "summary.json").read_text())["results"]
+    gaps = {r["controller"]: r["regret"]["gap"] for r in results}
+    best = min(gaps, key=lambda name: gaps[name]["mean"])
+    total = results[0]["optimal_gain"] * results[0]["horizon"]
+    lost = with_interval(gaps[best]["mean"], gaps[best]["high"] - gaps[best]["mean"])
+    assert page.meaning[0].startswith(f"{best} lost {lost} of the {number(total, 6)} euros")
+    assert all(name in page.meaning[0] for name in gaps)
+    assert "4 controllers" in page.sentence
+    assert "3 replications each up to time 300 minutes, all on the same jobs" in page.sentence
+    frame = pd.read_parquet(folder / "differences.parquet")
+    last = frame[(frame["account"] == "gap")].groupby("controller", sort=False).last()
+    for name, row in last.iterrows():
+        told = next(words for words in page.meaning[1:] if name in words)
+        assert ("do not tell" in told) == (row["low"] <= 0.0 <= row["high"])
+        if "do not tell" not in told:
+            size = with_interval(abs(row["mean"]), row["high"] - row["mean"])
+            assert f"{name} lost {size} {'more' if row['mean'] > 0 else 'less'}" in told
+
+
+def test_curves_are_those_of_the_tables(study_folder):
+    folder = study_folder("learners")
+    found = charts(study_page(stored(folder)))
+    frame = pd.read_parquet(folder / "regret.parquet")
+    for kind in ("gap", "expected", "realised", "pseudo"):
+        rows, chart = frame[frame["account"] == kind], found[f"p0-regret-{kind}"]
+        assert chart.data["who"] == rows["controller"].tolist()
+        for name in ("time", "mean", "low", "high"):
+            np.testing.assert_allclose(chart.data[name], rows[name], rtol=1e-5, atol=1e-12)
+
+
+def test_class_and_cause_add_up_to_the_gap(study_folder):
+    folder = study_folder("learners")
+    found = charts(study_page(stored(folder)))
+    results = json.loads((folder / "summary.json").read_text())["results"]
+    for k, result in enumerate(results):
+        total = sum(found[f"p0-cause-{k}"].data["mean"])
+        assert total == pytest.approx(result["regret"]["gap"]["mean"], rel=1e-5, abs=1e-9)
+    trial = pd.read_parquet(folder / "trials" / "0000" / "ucrl-ac" / "000000.parquet")
+    assert len(trial["wrongly_admitted"].iloc[-1]) == 2  # a number a class
+
+
+def test_every_replication_is_a_mark(study_folder):
+    folder = study_folder("learners")
+    data = charts(study_page(stored(folder)))["p0-strip"].data
+    frame = pd.read_parquet(folder / "curves.parquet")
+    last = frame.groupby(["controller", "replication"], sort=False)["gap"].last()
+    np.testing.assert_allclose(data["value"], last.to_numpy(), rtol=1e-5)
+
+
+def test_the_bound_is_the_theorem(study_folder):
+    chart = charts(study_page(stored(study_folder("learners"))))["p0-bound"]
+    view = StudyView(stored(study_folder("learners")), 0)
+    bound = qu.policy_iteration_bound(view.queue, qu.solve(view.queue).gain, (1.0, 4.0), 10.0)
+    rows = [k for k, who in enumerate(chart.data["who"]) if who == "bound for ucrl-ac"]
+    times = np.array([chart.data["time"][k] for k in rows])
+    np.testing.assert_allclose([chart.data["mean"][k] for k in rows], bound(times), rtol=1e-4)
+    assert set(chart.data["who"]) == {"ucrl-ac", "bound for ucrl-ac"}
+
+
+def test_the_slider_goes_through_the_policies(study_folder):
+    folder = study_folder("learners")
+    page = study_page(stored(folder))
+    stepper = section(page, "p0-policy").stepper
+    frame = pd.read_parquet(folder / "episodes" / "0000" / "certainty-equivalent" / "000000.parquet")
+    levels = [tuple(row) for row in frame["control_levels"]]
+    changes = [row for k, row in enumerate(levels) if k == 0 or row != levels[k - 1]]
+    who = list(stepper.choices).index("certainty-equivalent")
+    mine = [step["step"] for step in stepper.steps if step["who"] == who]
+    data = stepper.chart.data
+    shown = [tuple(last for last, step in zip(data["last"], data["step"], strict=True) if step == s) for s in mine]
+    assert shown == changes
+    best = qu.solve(StudyView(stored(folder), 0).queue).policy
+    of_best = [last for last, which in zip(data["last"], data["which"], strict=True) if which == "best possible"]
+    assert tuple(of_best) == tuple(level for level in best.control_levels if level)
+
+
+def test_stretches_cover_the_run(study_folder):
+    view = StudyView(stored(study_folder("learners")), 0)
+    for name in view.names:
+        found = stretches(view, name)
+        assert found[0].start == 0.0
+        assert found[-1].end == view.horizon
+        assert all(a.end == b.start and a.last + 1 == b.first for a, b in pairwise(found))
+        assert all((a.levels, a.trunk) != (b.levels, b.trunk) for a, b in pairwise(found))
+
+
+@given(st.integers(0, 5000), st.integers(2, 400))
+def test_thinning_keeps_both_ends_and_the_order(count, most):
+    places = thinned(count, most)
+    assert len(places) <= max(most, 0) or len(places) == count
+    assert places == sorted(set(places))
+    if count:
+        assert (places[0], places[-1]) == (0, count - 1)
+
+
+# --- without an optimum ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["drifting", "general"])
+def test_without_an_optimum_rewards_are_shown_and_it_is_said_why(study_folder, kind):
+    folder = study_folder(kind)
+    page = study_page(stored(folder))
+    why = json.loads((folder / "summary.json").read_text())["results"][0]["no_optimum"]
+    assert f"No regret is shown: {why}." in page.meaning
+    assert not {"regret", "causes", "bound"} & set(names(page))
+    assert {"rewards", "differences", "quantiles"} <= set(names(page))
+    assert not any("lost" in words for words in page.meaning)
+    assert ("hours" in names(page)) == (kind == "drifting")
+
+
+def test_one_replication_says_that_chance_is_not_known(study_folder):
+    page = study_page(stored(study_folder("single")))
+    assert any("one replication" in words for words in page.meaning)
+    assert "quantiles" not in names(page)
+    assert "±" not in page_html(page).replace("± half", "")
+
+
+def test_a_sweep_has_a_table_of_all_points_and_its_sections(study_folder):
+    page = study_page(stored(study_folder("sweep")))
+    (table,) = section(page, "sweep").tables
+    assert [row[:2] for row in table.rows] == [
+        [f"queue.servers = {n}", name] for n in (1, 2) for name in ("certainty-equivalent", "admit-all")
+    ]
+    frame = pd.read_parquet(study_folder("sweep") / "regret.parquet")
+    for k, servers in enumerate((1, 2)):
+        chart = charts(page)[f"p{k}-regret-gap"]
+        rows = frame[(frame["queue.servers"] == servers) & (frame["account"] == "gap")]
+        np.testing.assert_allclose(chart.data["mean"], rows["mean"], rtol=1e-5, atol=1e-12)
+
+
+# --- logs ------------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def step_functions(draw):
+    horizon = draw(st.floats(0.5, 1e4))
+    steps = draw(st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 30)), max_size=60))
+    times = np.sort(np.array([share * horizon for share, _ in steps], dtype=float))
+    return horizon, times, np.array([value for _, value in steps], dtype=np.int64)
+
+
+@given(step_functions(), st.integers(1, 12), st.integers(1, 7))
+def test_no_peak_is_lost(function, count, chunk):
+    """Against every value that holds at any time of a stretch, one by one; in whatever pieces the log comes."""
+    horizon, times, values = function
+    found = Extremes(horizon, count)
+    for k in range(0, len(times), chunk):
+        found.take(times[k : k + chunk], values[k : k + chunk])
+    found.finish()
+    place = np.minimum((times * (count / horizon)).astype(np.int64), count - 1)
+    for bucket in range(count):
+        before = values[place < bucket]
+        held = [int(before[-1]) if before.size else 0, *values[place == bucket].tolist()]
+        assert (found.low[bucket], found.high[bucket]) == (min(held), max(held))
+
+
+def test_the_queue_in_time_has_the_extremes_of_the_log(study_folder):
+    folder = study_folder("learners")
+    chart = charts(study_page(stored(folder)))["p0-queue-0"]
+    events = read_events(folder / "events" / "0000" / "ucrl-ac" / "000000.parquet")
+    step = events["event"].map({"admit": 1, "depart": -1}).astype(float).fillna(0.0).to_numpy()
+    level = events["in_system"].to_numpy() + step
+    assert max(chart.data["high"]) == level.max()
+    assert min(chart.data["low"]) == 0
+
+
+def test_waits_and_arrivals_are_those_of_the_log(study_folder):
+    folder = study_folder("drifting")
+    path = folder / "events" / "0000" / "admit-all" / "000000.parquet"
+    scan = LogScan(path, ["gold", "basic"], 300.0, [24.0, np.inf])
+    events = read_events(path)
+    for i, name in enumerate(("gold", "basic")):
+        waits = events.loc[(events["event"] == "start") & (events["job_class"] == name), "wait"].to_numpy()
+        edges, shares = scan.longer_than(i)
+        assert scan.started[i] == waits.size
+        for edge, share in zip(edges[1:], shares[1:], strict=True):
+            assert share == pytest.approx((waits >= edge).mean())
+        assert shares[0] == pytest.approx((waits > 0).mean())
+    gold = events[(events["job_class"] == "gold") & events["event"].isin(["admit", "reject", "block"])]
+    hours = np.floor(gold["time"].to_numpy() % 24.0).astype(int)
+    np.testing.assert_array_equal(scan.arrivals[0], np.bincount(hours, minlength=24))
+    np.testing.assert_allclose(scan.exposure(0), [13.0] * 12 + [12.0] * 12)  # 300 = 12 days and a half
+
+
+def test_rates_of_a_period_are_those_of_the_scenario(study_folder):
+    """0.7 times 0.5 until 8, 1.5 until 18, then 1: the factors' mean is 25 / 24."""
+    page = study_page(stored(study_folder("drifting")))
+    data = charts(page)["p0-hours"].data
+    said = [m for m, who in zip(data["mean"], data["who"], strict=True) if who == "gold, as the scenario says"]
+    np.testing.assert_allclose(said, [0.35] * 8 + [1.05] * 10 + [0.7] * 6 + [0.7], rtol=1e-5)
+    view = StudyView(stored(study_folder("drifting")), 0)
+    assert view.mean_rates == pytest.approx([0.7 * 25 / 24, 0.9])
+    day = {"identity": {"points": [{"queue": qu.load_scenario("call-centre-day").system.plain_data()}]}}
+    system = qu.load_scenario("call-centre-day").system
+    assert StudyView(replace(view.study, manifest=day), 0).mean_rates == pytest.approx(system.arrival_rates)
+
+
+def test_the_law_of_waits_is_the_exact_one():
+    """Against a sum of Gamma laws over the stationary law of a birth-death chain; its integral is the mean wait."""
+    view_queue = queue_again(plain_data(paper().plain_data()))
+    policy = Policy.trunk_reservation([7, 4], 8)
+    queue, times = paper(), np.array([0.0, 0.5, 2.0, 7.0])
+    rates = [sum(c.arrival_rate for c, level in zip(queue.classes, (7, 4), strict=True) if s < level) for s in range(8)]
+    weights = np.cumprod([1.0, *(rates[s] / (0.5 * min(s + 1, 2)) for s in range(8))])
+    law = weights / weights.sum()
+    found = wait_law(view_queue, policy, times)
+    for i, level in enumerate((7, 4)):
+        for k, t in enumerate(times):
+            longer = sum(law[s] * gamma.sf(t, s - 1, scale=1.0) for s in range(2, level))  # c mu = 1
+            assert found[k, i] == pytest.approx(longer / law[:level].sum(), rel=1e-10)
+        mean = quad(lambda t, i=i: wait_law(view_queue, policy, np.array([t]))[0, i], 0.0, 60.0, limit=200)[0]
+        assert mean == pytest.approx(qu.performance(queue, policy).mean_wait[i], rel=1e-6)
+
+
+def paper():
+    gold = qu.JobClass("gold", 0.7, 20.0, qu.Linear(0.3))
+    return qu.Queue(2, 8, 0.5, [gold, qu.JobClass("basic", 0.9, 6.0)])
+
+
+def test_queues_are_made_again_from_the_manifest():
+    for text in ("quickstart", "call-centre", "rush-hours", "cloud-jobs"):
+        system = qu.load_scenario(text).system
+        assert queue_again(plain_data(system.plain_data())) == system
+    assert queue_again(plain_data(qu.load_scenario("llm-inference").system.plain_data())) is None
+    own = qu.Queue(1, 3, 1.0, [qu.JobClass("a", 1.0, 1.0, lambda wait: wait)])
+    assert queue_again(plain_data(own.plain_data())) is None
+
+
+# --- the same bytes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_study_gives_the_same_bytes_wherever_it_is(study_folder, kind, tmp_path):
+    here = page_html(study_page(stored(study_folder(kind))))
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(study_folder(kind), elsewhere)
+    assert page_html(study_page(stored(elsewhere))) == here
+    assert str(tmp_path) not in here
+    assert len(here.encode()) < 5e6
+
+
+def test_another_process_gives_the_same_bytes(study_folder, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(study_folder("learners"), folder)
+    done = subprocess.run(
+        [sys.executable, "-m", "queueing_ucrl", "report", str(folder)],
+        env={"PYTHONHASHSEED": "77", "PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (folder / "report.html").read_text() == page_html(study_page(stored(folder)))
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_names_are_shown_as_text(study_folder):
+    text = page_html(study_page(stored(study_folder("hostile"))))
+    page = Reader(text)
+    shown = " ".join(page.texts)
+    for name in HOSTILE:
+        assert name in shown
+    assert "<img src=x onerror=alert(1)> {{7*7}} </title>" in shown
+    assert "<b>hours</b>" in shown
+    assert not {"img", "b"} & set(page.tags)
+    plain = Reader(page_html(study_page(stored(study_folder("learners")))))
+    assert page.tags.count("script") - len(page.json) == plain.tags.count("script") - len(plain.json)
+    assert page.tags.count("style") == 1
+    data = json.dumps(page.json, ensure_ascii=False)
+    assert HOSTILE[0] in data.replace('\\"', '"')
+
+
+def test_marks_that_turn_the_writing_direction_are_shown_as_text(study_folder, tmp_path):
+    folder = tmp_path / "turned"
+    shutil.copytree(study_folder("learners"), folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["title"] = "left \u202e right \u2066"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = page_html(study_page(stored(folder)))
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
+    assert "left \\u202e right \\u2066" in text
+
+
+# --- studies that are not whole --------------------------------------------------------------------------------------
+
+
+def copied(study_folder, tmp_path, kind="learners"):
+    folder = tmp_path / "study"
+    shutil.copytree(study_folder(kind), folder)
+    return folder
+
+
+def test_an_unfinished_study_says_how_far_it_is(study_folder, tmp_path):
+    folder = copied(study_folder, tmp_path)
+    for name in ("summary.json", "regret.parquet", "trials/0000/oracle/000002.parquet"):
+        (folder / name).unlink()
+    page = study_page(stored(folder))
+    assert "not finished: 11 of 12 trials" in page.warnings[0]
+    assert ["-", "oracle", "2 of 3"] in section(page, "progress").tables[0].rows
+    assert page.warnings[0] in " ".join(Reader(page_html(page)).texts)
+
+
+def test_an_empty_study_says_so(study_folder, tmp_path):
+    folder = copied(study_folder, tmp_path)
+    for item in folder.iterdir():
+        if item.name != "manifest.json":
+            shutil.rmtree(item) if item.is_dir() else item.unlink()
+    result = run_cli("report", folder)
+    assert result.exit_code == 0
+    assert "This study is empty" in (folder / "report.html").read_text()
+
+
+def test_a_study_that_is_being_extended_says_so(study_folder, tmp_path):
+    folder = copied(study_folder, tmp_path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "replications": 5}))
+    page = study_page(stored(folder))
+    assert "being extended: 12 of 20 trials" in page.warnings[0]
+    assert "regret" in names(page)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "summary.json",
+        "regret.parquet",
+        "curves.parquet",
+        "episodes/0000/oracle/000000.parquet",
+        "events/0000/ucrl-ac/000000.parquet",
+        "trials/0000/ucrl-ac/000001.parquet",
+    ],
+)
+def test_a_damaged_study_says_which_file(study_folder, tmp_path, file):
+    folder = copied(study_folder, tmp_path)
+    (folder / file).write_bytes(b"PAR1 no more")
+    page = study_page(stored(folder))
+    assert f"cannot be shown: {file}" in page.warnings[-1]
+    assert str(tmp_path) not in page_html(page)
+    assert run_cli("report", folder).exit_code == 0
+
+
+def test_no_study_is_a_mistake(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "manifest.json").write_text('{"identity": 3}')
+    (tmp_path / "worse").mkdir()
+    (tmp_path / "worse" / "manifest.json").write_text("{")
+    for name, told in (
+        ("none", "is not a folder"),
+        ("other", "holds no study"),
+        ("bad", "manifest"),
+        ("worse", "manifest"),
+    ):
+        result = run_cli("report", tmp_path / name)
+        assert result.exit_code == 2
+        assert told in result.stderr
+        assert not list(tmp_path.rglob("report.html"))
+
+
+# --- the commands ----------------------------------------------------------------------------------------------------
+
+
+def test_run_writes_the_page_that_report_makes_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("single.toml").write_text(TEXTS["single"], encoding="utf-8")
+    result = run_cli("run", "single.toml", "--out", "out", "--jobs", "1")
+    assert "the report, for a browser: out/report.html" in result.stdout
+    written = Path("out/report.html").read_bytes()
+    Path("out/report.html").unlink()
+    assert run_cli("report", "out").stdout == "the report, for a browser: out/report.html\n"
+    assert Path("out/report.html").read_bytes() == written
+
+
+def test_no_report_for_those_in_a_hurry(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("single.toml").write_text(TEXTS["single"], encoding="utf-8")
+    result = run_cli("run", "single.toml", "--out", "out", "--jobs", "1", "--no-report")
+    assert result.exit_code == 0
+    assert "browser" not in result.stdout
+    assert not Path("out/report.html").exists()
+
+
+def test_several_studies_are_set_side_by_side(study_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kinds = ("learners", "drifting", "sweep")
+    result = run_cli("report", *(study_folder(kind) for kind in kinds))
+    assert result.stdout == "the report, for a browser: comparison.html\n"
+    page = Reader(Path("comparison.html").read_text())
+    shown = " ".join(page.texts)
+    for kind in kinds:
+        for cell in json.loads((study_folder(kind) / "summary.json").read_text())["results"]:
+            assert cell["controller"] in shown
+    (chart,) = page.json[:1]
+    assert "Drifting" not in chart["data"]["place"]  # no optimum, nothing lost
+    assert set(chart["data"]["place"]) == {"Learners", "Sweep, queue.servers = 1", "Sweep, queue.servers = 2"}
+
+
+def test_only_pages_of_ours_are_overwritten(study_folder, tmp_path):
+    file = tmp_path / "thesis.html"
+    file.write_text("my thesis")
+    result = run_cli("report", study_folder("single"), "--out", file)
+    assert (result.exit_code, file.read_text()) == (2, "my thesis")
+    page = tmp_path / "page.html"
+    assert run_cli("report", study_folder("single"), "--out", page).exit_code == 0
+    assert run_cli("report", study_folder("learners"), "--out", page).exit_code == 0
+    assert "Learners" in page.read_text()
+
+
+def test_the_page_is_opened_where_asked(study_folder, tmp_path, monkeypatch):
+    import typer
+
+    seen = []
+    monkeypatch.setattr(typer, "launch", lambda address: seen.append(address) or True)
+    assert run_cli("report", study_folder("single"), "--out", tmp_path / "page.html", "--open").exit_code == 0
+    assert seen == [(tmp_path / "page.html").as_uri()]
+
+
+def test_a_page_is_written_whole_or_not_at_all(study_folder, tmp_path, monkeypatch):
+    folder = copied(study_folder, tmp_path, "single")
+    write_study_page(folder)
+    before = (folder / "report.html").read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run_cli("report", folder)
+    assert (result.exit_code, "cannot be written" in result.stderr) == (1, True)
+    assert (folder / "report.html").read_bytes() == before
+    assert not list(folder.glob("*.part"))
