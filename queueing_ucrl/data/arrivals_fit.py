@@ -8,8 +8,10 @@ What is decided:
                   the effect is worth it (variance over mean of counts surely outside 0.8 .. 1.25), and no pattern
                   needs a Poisson process within.
 
-The interval of a rate is Garwood's exact one while arrivals pass as Poisson; else it comes from the spread of the
-counts themselves: of the days, or of 20 equal stretches.
+The interval of a rate is Garwood's exact one while arrivals pass as Poisson, and counts of days (ten or more) or of 20
+equal stretches vary no more than Poisson counts do; else it comes from the spread of these counts (`count_spread`), and
+those of steps are quasi-Poisson: Garwood's for n / D arrivals, D how many times the counts vary as Poisson counts do.
+A log in which the rate moves slowly against its length cannot tell the rate in the long run, and no interval is given.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding, holm
+from queueing_ucrl.data.count_spread import CountSpread, count_spread
+from queueing_ucrl.data.finding import ALPHA, Finding, holm
 from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor, local_day_cv
 from queueing_ucrl.data.observed import counts_in, windows
 from queueing_ucrl.data.poisson_tests import (
@@ -43,6 +46,7 @@ LEAST_TESTED = 30  # arrivals
 BATCHES = 20
 WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process is near enough
 MOST_FITTED = 50_000  # gaps to which laws are fitted
+EXACT = "exact, of Poisson arrivals"
 WINDOW = 10.0  # arrivals in a window, for the dispersion
 NO_DAY = 1e-9  # of the most expected in a day: less is a rounding error on a day on which nobody comes
 COARSE = 2.0  # resolutions in a window, at least: in shorter ones jobs lie as they were moved at random
@@ -55,8 +59,9 @@ class ArrivalsFit(Finding):
     name: str
     rate: RateInterval  # over all of the log; its interval is exact for Poisson arrivals
     low: float  # the interval that holds whether they are or not
-    high: float
-    interval: str  # where it comes from
+    high: float  # inf: no interval holds
+    interval: str  # where it comes from, or why there is none
+    spread: CountSpread | None  # of days or stretches; None: too few arrivals
     pattern: StepPattern | None  # None: no clock, or too short a log
     days: DayFactorFit | None
     changes: ChangePoints | None
@@ -70,6 +75,11 @@ class ArrivalsFit(Finding):
     def steps(self) -> StepPattern | None:
         """The pattern, where it has steps."""
         return self.pattern if self.pattern is not None and self.pattern.times else None
+
+    @property
+    def unknown(self) -> str:
+        """What the log cannot tell, in a sentence; "" where it can."""
+        return "" if math.isfinite(self.high) else f"how far the rate of {self.name} is known: {self.interval}"
 
     @property
     def day_factor(self) -> float | None:
@@ -188,6 +198,7 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
         rate.low,
         rate.high,
         "",
+        None,
         pattern,
         days,
         changes,
@@ -272,32 +283,46 @@ def _gaps(times: FloatArray, rate: float) -> Law | None:
 
 
 def _with_interval(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> ArrivalsFit:
-    """The exact interval of Poisson arrivals, or one from the spread of counts."""
+    """The exact interval of Poisson arrivals, or one from the spread of counts, or none."""
     share = fit.mean_rate / fit.rate.rate if fit.rate.rate > 0 else 1.0
-    if fit.day_factor is None and (fit.is_poisson or fit.is_near) and not (fit.changes and fit.changes.points):
-        return replace(fit, low=fit.rate.low * share, high=fit.rate.high * share, interval="exact, of Poisson arrivals")
+    spread, windows_are = _spread(fit, table, times)
+    fit = replace(fit, spread=spread)
+    passes = (fit.is_poisson or fit.is_near) and fit.day_factor is None and not (fit.changes and fit.changes.points)
+    short = table.day is not None and table.end - table.begin < LEAST_DAYS * table.day
+    hours = ", for hours like those seen" if short else ""
+    if spread is None or (passes and not spread.p_value < ALPHA):
+        return replace(fit, low=fit.rate.low * share, high=fit.rate.high * share, interval=f"{EXACT}{hours}")
+    if fit.steps is not None:
+        fit = replace(fit, pattern=_quasi_poisson(fit.steps, spread.long_index))
+    if not math.isfinite(spread.half_width):
+        what = "shorter than two days" if short else "too short for how slowly it moves"
+        words = f"no interval holds, since the rate moves within the log, which is {what}"
+        return replace(fit, low=0.0, high=math.inf, interval=words)
+    low, high = fit.mean_rate * (1.0 - spread.half_width), fit.mean_rate * (1.0 + spread.half_width)
+    return replace(
+        fit, low=max(0.0, low), high=high, interval=f"from the spread of {spread.windows} {windows_are}{hours}"
+    )
+
+
+def _spread(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> tuple[CountSpread | None, str]:
+    """How counts of days vary, or in a shorter log those of 20 stretches."""
+    if times.size < LEAST_TESTED:
+        return None, ""
     if fit.days is not None and table.day is not None:
         _, counts, expected = day_counts(times, (table.begin, table.end), table.day, fit.pattern)
-        words = f"from the spread of {counts.size} days"
-    else:
-        starts, ends = windows((table.begin, table.end), (table.end - table.begin) / BATCHES)
-        counts = counts_in(times, starts, ends)[1].astype(np.float64)
-        expected = ends - starts if fit.pattern is None else fit.pattern.expected(starts, ends)
-        words = f"from the spread of {BATCHES} stretches"
-    half = _ratio_half_width(counts, expected)
-    return replace(fit, low=max(0.0, fit.mean_rate * (1.0 - half)), high=fit.mean_rate * (1.0 + half), interval=words)
+        return count_spread(counts, expected), "days"
+    starts, ends = windows((table.begin, table.end), (table.end - table.begin) / BATCHES)
+    counts = counts_in(times, starts, ends)[1].astype(np.float64)
+    return count_spread(
+        counts, ends - starts if fit.pattern is None else fit.pattern.expected(starts, ends)
+    ), "stretches"
 
 
-def _ratio_half_width(counts: FloatArray, expected: FloatArray) -> float:
-    """Half of the interval of sum(n) / sum(e), over the ratio itself: by the spread of n - ratio e, Student's."""
-    from scipy.stats import t as student
-
-    size, total = counts.size, float(counts.sum())
-    if size < 2 or total == 0.0:
-        return math.inf
-    apart = counts - expected * (total / float(expected.sum()))
-    error = math.sqrt(float((apart * apart).sum()) * size / (size - 1)) / total
-    return float(student.isf(0.5 * (1.0 - LEVEL), size - 1)) * error
+def _quasi_poisson(pattern: StepPattern, index: float) -> StepPattern:
+    """Steps with wider intervals: counts vary `index` times as Poisson counts do."""
+    wider = [rate_interval(step.count / index, step.exposure / index) for step in pattern.rates]
+    pairs = zip(pattern.rates, wider, strict=True)
+    return replace(pattern, rates=tuple(replace(step, low=wide.low, high=wide.high) for step, wide in pairs))
 
 
 def arrivals_table(fit: ArrivalsFit) -> list[dict[str, Any]]:
@@ -310,7 +335,8 @@ def arrivals_table(fit: ArrivalsFit) -> list[dict[str, Any]]:
     if fit.steps is not None:
         edges = (0.0, *fit.steps.times, fit.steps.period)
         for k, step in enumerate(fit.steps.rates):
-            about = {"count": step.count, "exposure": step.exposure, "interval": "exact, of Poisson arrivals"}
+            words = EXACT if fit.interval.startswith(EXACT) else "quasi-Poisson"
+            about = {"count": step.count, "exposure": step.exposure, "interval": words}
             span = {"job_class": fit.name, "from": edges[k], "to": edges[k + 1]}
             rows.append({**span, "rate": step.rate, "low": step.low, "high": step.high, **about})
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +119,9 @@ class Fit:
             for fit in self.arrivals.values()
             if fit.changes is not None and fit.changes.points
         ]
+        found += [fit.unknown for fit in self.arrivals.values() if fit.unknown]
         found += [part.words for part in self.services.parts]
+        found += [part.unknown for part in self.services.parts if part.unknown]
         if not self.services.parts:
             found.append("the log does not tell how long services take")
         if self.services.same is not None:
@@ -198,15 +200,18 @@ def fit(
     tell = on_stage or (lambda words: None)
     given = given_values(servers, capacity, rewards or {}, holding_costs or {}, abandonment_costs or {}, like)
     tell("reading")
+    told: list[str] = []
     if time is None:
         others = (job_class, service, start, end, patience, abandoned, decision, count)
         if any(name is not None for name in others):
             raise ValueError("columns are named, but not that of the times (time, --time)")
-        columns, source = OF_JOBS, known_jobs(source, given.unit(time_unit))
+        source, told = known_jobs(source, given.unit(time_unit))
+        columns = OF_JOBS
     else:
         columns = Columns(time, job_class, service, start, end, patience, abandoned, decision, count)
     reading: dict[str, Any] = {"timezone": timezone, "time_unit": given.unit(time_unit), "strict": strict, "seed": seed}
     table = read_jobs(source, columns, classes=classes, known=given.known, **reading)
+    table = replace(table, notes=(*table.notes, *told))
     given.check_names(table)
     return fit_table(table, given, seed=seed, tell=tell)
 

@@ -219,7 +219,8 @@ def _put_servers(block: Block, found: ServerCount | None, given: Given) -> None:
 
 
 def _put_service(block: Block, part: Served, rate_key: str) -> None:
-    law, words = part.law, f"{part.count:,} services, mean {part.mean:.6g} ({part.low:.6g} to {part.high:.6g})"
+    within = f"{part.low:.6g} to {part.high:.6g}; {part.interval}" if math.isfinite(part.high) else part.interval
+    law, words = part.law, f"{part.count:,} services, mean {part.mean:.6g} ({within})"
     if isinstance(law, Exponential) and rate_key == "service_rate":
         block.put("service_rate", rounded(law.rate), words, part.words)
     else:
@@ -255,10 +256,8 @@ def _class(fit: ArrivalsFit, services: ServiceFits, patiences: PatienceFits, giv
 
 
 def _put_arrivals(block: Block, fit: ArrivalsFit, table: JobTable) -> None:
-    counted = (
-        f"{fit.rate.count:,} arrivals in {fit.rate.exposure:.6g} {table.unit or 'units of time'}; {fit.low:.6g} to "
-        f"{fit.high:.6g} ({fit.interval})"
-    )
+    within = f"{fit.low:.6g} to {fit.high:.6g} ({fit.interval})" if math.isfinite(fit.high) else fit.interval
+    counted = f"{fit.rate.count:,} arrivals in {fit.rate.exposure:.6g} {table.unit or 'units of time'}; {within}"
     if fit.gaps is not None:
         gaps = {"kind": "renewal", "law": law_table(fit.gaps)}
         block.put("arrivals", gaps, f"{counted}; rate {fit.mean_rate:.6g}", fit.words)

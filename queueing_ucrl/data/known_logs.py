@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from queueing_ucrl.data.interruptions import interrupted_works
 from queueing_ucrl.data.sources import checked_path
 from queueing_ucrl.data.tables import DEFAULT_UNIT, Columns
 from queueing_ucrl.messages import shown_path
@@ -12,36 +13,60 @@ from queueing_ucrl.messages import shown_path
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_JOBS = Columns("arrival", "job_class", start="start", end="end", abandoned="abandoned", decision="decision")
+OF_JOBS = Columns(
+    "arrival", "job_class", service="work", patience="wait", abandoned="abandoned", decision="decision", least="least"
+)
 _NEEDED = ("arrival", "job_class", "start", "end", "outcome", "decision")
 _EVENTS = ("time", "event", "job", "job_class")
 
 
-def known_jobs(source: Any, time_unit: str | None) -> pd.DataFrame:
-    """The jobs of a log that says itself what its columns are; a ValueError if it does not."""
+def known_jobs(source: Any, time_unit: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """(jobs, notes) of a log that says itself what its columns are; a ValueError if it does not.
+
+    work: of services that were seen to their end; least: how long the others had lasted.
+    """
     import pandas as pd
 
+    interrupted, words = None, ""
     if not isinstance(source, pd.DataFrame):
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         if len(paths) != 1:
             raise ValueError("several files are read by named columns: name that of the times (time, --time)")
-        source = _read(Path(paths[0]), time_unit)
+        source, interrupted, words = _read(Path(paths[0]), time_unit)
     elif set(_EVENTS) <= set(source.columns):
         from queueing_ucrl.accounts.jobs import jobs
 
+        interrupted, words = interrupted_works(source)
         source = jobs(source)
     lacking = [name for name in _NEEDED if name not in source.columns]
     if lacking:
         raise ValueError("name the column that holds when each job came (time, --time): the table does not tell")
+    works = _works(source, interrupted)
     came = source["arrival"].notna() & (source["decision"].astype(object) != "initial")
-    found = source.loc[came, list(_NEEDED)].astype({"job_class": str, "decision": object, "outcome": object})
-    return found.assign(abandoned=found["outcome"] == "abandoned").sort_values("arrival", kind="stable")
+    found = works.loc[came].astype({"job_class": str, "decision": object, "outcome": object})
+    found = found.assign(abandoned=found["outcome"] == "abandoned").sort_values("arrival", kind="stable")
+    return found, [words] if words else []
 
 
-def _read(path: Path, time_unit: str | None) -> pd.DataFrame:
+def _works(table: pd.DataFrame, interrupted: pd.DataFrame | None) -> pd.DataFrame:
+    """The columns that are needed, with wait, work and least; interrupted jobs have theirs from the events."""
+    outcome, start, end = (table[name] for name in ("outcome", "start", "end"))
+    wait = start.fillna(end.where(outcome == "abandoned")) - table["arrival"]
+    last = max(float(table[name].max()) for name in ("arrival", "start", "end") if table[name].notna().any())
+    work = (end - start).where(outcome == "served")
+    least = (last - start).where(outcome == "unfinished")
+    if interrupted is not None:
+        of = table[["replication", "job"]].merge(interrupted, how="left", on=["replication", "job"], indicator=True)
+        apart = (of["_merge"] == "both").to_numpy()
+        work = work.mask(apart, of["work"].to_numpy())
+        least = least.mask(apart, of["least"].to_numpy())
+    return table[list(_NEEDED)].assign(wait=wait, work=work, least=least)
+
+
+def _read(path: Path, time_unit: str | None) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:
     head = checked_path(path)
     if path.name.lower().endswith((".xes", ".xes.gz")):
-        return _xes(path, time_unit)
+        return _xes(path, time_unit), None, ""
     if head.startswith(b"PAR1"):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -53,7 +78,7 @@ def _read(path: Path, time_unit: str | None) -> pd.DataFrame:
         except (OSError, pa.ArrowException) as error:
             raise ValueError(f"{shown_path(path)}: cannot be read as Parquet ({error})") from None
         if set(_EVENTS) <= set(names):
-            return jobs(path)
+            return jobs(path), *interrupted_works(path)
     raise ValueError(f"{shown_path(path)}: name the column that holds when each job came (time, --time)")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.finding import ALPHA, Finding
+from queueing_ucrl.data.mean_intervals import mean_interval
 from queueing_ucrl.data.patience import PatienceFit, fit_patience
 from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, same_law, scaled
@@ -53,9 +54,19 @@ class Served(Finding):
     fit: ServiceFit
     mean: float
     low: float
-    high: float
+    high: float  # inf: no interval holds
+    interval: str  # where it comes from
     count: int
-    total: float
+    running: int  # more that were under way when the log ended
+    total: float  # of all of them
+
+    @property
+    def unknown(self) -> str:
+        """What the log cannot tell, in a sentence; "" where it can."""
+        if math.isfinite(self.high):
+            return ""
+        whose = "" if self.on == EVERYBODY else f" of {self.on}"
+        return f"how far the mean of service times{whose} is known: {self.interval}"
 
     @property
     def is_near(self) -> bool:
@@ -139,38 +150,50 @@ class ServiceFits(Finding):
             {
                 "job_class": part.on, "law": fit.kind, "mean": fit.law.mean, "cv": fit.law.cv,
                 "delta_aic": fit.delta_aic, "ks": fit.ks, "chosen": fit.kind == part.law.kind,
-                "observed_mean": part.mean, "low": part.low, "high": part.high, "count": part.count,
+                "observed_mean": part.mean, "low": part.low, "high": part.high, "interval": part.interval,
+                "count": part.count,
             }
             for part in self.parts
             for fit in part.fit.fits
         ]  # fmt: skip
 
 
-def _served(on: str, works: FloatArray) -> Served:
+def _served(on: str, works: FloatArray, running: FloatArray) -> Served:
     fit = fit_service(thinned(works))
-    total, count = math.fsum(works.tolist()), works.size
-    mean = total / count
+    count, total = works.size, math.fsum([*works.tolist(), *running.tolist()])
+    about = (count, running.size, total)
+    more = f"; {running.size:,} still under way count as longer" if running.size else ""
     if not fit.exponential.rejected:
         rate = rate_interval(count, total)  # of an exponential law the interval is exact
-        return Served(on, fit, mean, 1.0 / rate.high, 1.0 / rate.low, count, total)
-    half = _half_width(works, mean)
-    return Served(on, fit, mean, max(0.0, mean - half), mean + half, count, total)
+        ends = (total / count, 1.0 / rate.high, 1.0 / rate.low)
+        return Served(on, fit, *ends, f"exact, of exponential services{more}", *about)
+    found = mean_interval(works, running)
+    part = Served(on, fit, found.mean, found.low, found.high, f"Student's, corrected for skewness{more}", *about)
+    if math.isfinite(part.law.cv):
+        return part
+    return replace(
+        part, low=0.0, high=math.inf, interval="no interval holds, since the variance of the law is infinite"
+    )
 
 
-def _half_width(works: FloatArray, mean: float) -> float:
-    """Student's, of a mean."""
-    from scipy.stats import t as student
-
-    if works.size < 2:
-        return math.inf
-    apart = works - mean
-    error = math.sqrt(math.fsum((apart * apart).tolist()) / (works.size - 1) / works.size)
-    return float(student.isf(0.025, works.size - 1)) * error
+def _widened(part: Served, common: Served) -> Served:
+    """Classes were told apart, but not beyond doubt: the interval also holds that of all of them together."""
+    low, high = min(part.low, common.low), max(part.high, common.high)
+    return replace(
+        part,
+        low=low,
+        high=high,
+        interval=f"{part.interval}; widened to that of all classes, since they differ but little",
+    )
 
 
 def fit_services(table: JobTable) -> ServiceFits:
-    """Service of each class, or of all together."""
-    known = ~np.isnan(table.works)
+    """Service of each class, or of all together.
+
+    Classes that chance tells apart have intervals that chance has moved: while shuffled classes are ever as different,
+    intervals also hold that of the common mean. So they hold the truth as often as promised whichever is true.
+    """
+    known, running = ~np.isnan(table.works), ~np.isnan(table.running)
     everybody = table.works[known]
     if everybody.size < LEAST or not np.any(everybody > 0):
         return ServiceFits((), None, False)
@@ -179,8 +202,13 @@ def fit_services(table: JobTable) -> ServiceFits:
     same = same_law({name: thinned(works) for name, works in enough.items()}) if len(enough) > 1 else None
     differs = same is not None and same.rejected and same.largest_ratio >= NEAR_MEANS
     if not differs or len(enough) < len(table.names):
-        return ServiceFits((_served(EVERYBODY, everybody),), same, False)
-    return ServiceFits(tuple(_served(name, works) for name, works in enough.items()), same, True)
+        return ServiceFits((_served(EVERYBODY, everybody, table.running[running]),), same, False)
+    assert same is not None
+    parts = [_served(name, works, table.running[running & table.of_class(name)]) for name, works in enough.items()]
+    if same.p_value * (same.permutations + 1) > 1.5:  # a permutation was as far apart
+        common = _served(EVERYBODY, everybody, table.running[running])
+        parts = [_widened(part, common) for part in parts]
+    return ServiceFits(tuple(parts), same, True)
 
 
 # --- patience ---------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class Columns:
     abandoned: str | None = None
     decision: str | None = None
     count: str | None = None  # how many jobs a row stands for
+    least: str | None = None  # how long a service had lasted that was not seen to its end
 
     def __post_init__(self) -> None:
         if self.service is not None and self.end is not None:
@@ -80,6 +81,7 @@ class JobTable:
     times: FloatArray
     classes: IntArray  # place in names
     works: FloatArray  # nan: not known
+    running: FloatArray  # of services that were under way when the log ended, how long they had lasted; nan: others
     waits: FloatArray  # time in queue, until service or abandonment; nan: not known
     abandoned: BoolArray | None  # None: the log does not tell
     decisions: Any  # "admit", "reject", "block" or "" by job; None: the log does not tell
@@ -130,6 +132,7 @@ class _Draft:
     unit: str = ""
     works: FloatArray = field(default_factory=lambda: np.empty(0))
     waits: FloatArray = field(default_factory=lambda: np.empty(0))
+    running: FloatArray = field(default_factory=lambda: np.empty(0))
 
     @property
     def lines(self) -> IntArray:
@@ -348,7 +351,7 @@ def _numbers(draft: _Draft, column: str, done: str) -> tuple[FloatArray, BoolArr
 def _durations(draft: _Draft, columns: Columns, stamps: Stamps, abandoned: BoolArray | None, decisions: Any) -> None:
     """Works and waits, from numbers or from stamps."""
     nobody = np.zeros(draft.lines.size, dtype=bool)
-    draft.works = draft.waits = np.full(draft.lines.size, np.nan)
+    draft.works = draft.waits = draft.running = np.full(draft.lines.size, np.nan)
     refused = nobody if decisions is None else (decisions == "reject") | (decisions == "block")
     gave_up = nobody if abandoned is None else abandoned & ~refused
     told = nobody
@@ -371,7 +374,33 @@ def _durations(draft: _Draft, columns: Columns, stamps: Stamps, abandoned: BoolA
     draft.waits = np.where(refused, np.nan, draft.waits)
     if columns.service is not None or columns.end is not None:
         missing = np.isnan(draft.works) & ~gave_up & ~refused & ~told
-        draft.tell("missing: no service time", missing, UNKNOWN_WORK)
+        _still_running(draft, columns, came, missing & draft.keep)
+        draft.tell("missing: no service time", missing & np.isnan(draft.running), UNKNOWN_WORK)
+
+
+def _still_running(draft: _Draft, columns: Columns, came: FloatArray, missing: BoolArray) -> None:
+    """Of services without an end, those that were under way when the log ended, and how long they had lasted.
+
+    One that would have lasted longer than any that ended is not taken as such: its end is missing.
+    """
+    starts = came + draft.waits
+    if columns.least is not None:
+        lasted, _ = _numbers(draft, columns.least, UNKNOWN_WORK)
+    else:
+        known = np.concatenate([came[draft.keep], starts[draft.keep], (starts + draft.works)[draft.keep]])
+        lasted = np.nanmax(known, initial=-np.inf) - starts
+    longest = np.nanmax(draft.works[draft.keep], initial=0.0)
+    running = missing & (lasted > 0) & (lasted <= longest)
+    draft.running = np.where(running, lasted, np.nan)
+    if running.any():
+        draft.findings.notes.append(
+            f"{int(running.sum()):,} services were under way when the log ended: they count as longer than that"
+        )
+    if columns.start is None and columns.patience is None and missing.any():
+        draft.findings.notes.append(
+            "when services began is not known: if those without a service time were under way when the log ended, the "
+            "others are the shorter ones, and their mean is too small"
+        )
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -410,7 +439,7 @@ def _ordered(
         if not tied.size:
             draft.findings.notes.append(f"{words}: moved at random within it")
     return JobTable(
-        names, times, codes[rows], draft.works[rows], draft.waits[rows],
+        names, times, codes[rows], draft.works[rows], draft.running[rows], draft.waits[rows],
         None if abandoned is None else abandoned[rows], None if decisions is None else decisions[rows],
         begin, end, draft.unit, stamps.first_day, resolution, int(draft.lines.size), tuple(draft.findings.found),
         tuple(draft.findings.notes), draft.raw.name,

@@ -90,7 +90,7 @@ def _print_steps(console: Console, fit: Fit, name: str) -> None:
 def _print_service(console: Console, fit: Fit) -> None:
     for part in fit.services.parts:
         whose = "of all classes" if part.on == "all" else f"of {part.on}"
-        interval = f"{number(part.low, 5)} to {number(part.high, 5)}"
+        interval = f"{number(part.low, 5)} to {number(part.high, 5)}; {part.interval}"
         words = f"service times {whose}: {part.count:,}, mean {number(part.mean, 5)} ({interval})"
         print_words(console, words, style="bold")
         laws = Table("law", "mean", "cv", "AIC above\nthe best", "largest\ndistance", "")

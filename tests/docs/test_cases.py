@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 import sys
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_what_the_fit_says_of_the_language_model(fitted: tuple[qu.Fit, Path]) ->
     assert code.gaps is not None
     assert found.promise is not None
     assert found.promise.earned is not None
+    assert math.isinf(chat.high)  # "no interval"
     for part in (
         f"counts vary {chat.dispersion.index:.2f} times",
         f"counts vary {code.dispersion.index:.2f} times",
