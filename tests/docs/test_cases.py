@@ -69,7 +69,7 @@ def test_what_the_fit_says_of_the_language_model(fitted: tuple[qu.Fit, Path]) ->
         f"counts vary {chat.dispersion.index:.2f} times",
         f"counts vary {code.dispersion.index:.2f} times",
         f"Weibull gaps of cv {code.gaps.cv:.2f}",
-        f"({chat.mean_rate:.2f} a second, {chat.low:.2f} to {chat.high:.2f})",
+        f"({chat.mean_rate:.2f} a second)",
         f"{code.mean_rate:.2f} a second ({code.low:.2f} to {code.high:.2f})",
         f"promises {found.promise.promised:.3f} cents a second and earns {found.promise.earned.mean:.4f} "
         f"±{found.promise.earned.half_width:.4f}",

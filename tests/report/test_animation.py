@@ -178,10 +178,10 @@ def refusals(folder: Path) -> dict[str, tuple[list[object], str]]:
     pd.DataFrame({"time": [1.0]}).to_parquet(folder / "other.parquet")
     (folder / "there.html").write_text("mine")
     return {
-        "missing": ([folder / "none.parquet"], "there is no such file"),
+        "missing": ([folder / "none.parquet"], "is not there; an event log is needed"),
         "folder": ([folder], "is not a file"),
-        "text": ([folder / "text.parquet"], "cannot be read as a Parquet event log"),
-        "cut": ([folder / "cut.parquet"], "cannot be read as a Parquet event log"),
+        "text": ([folder / "text.parquet"], "so it is no event log"),
+        "cut": ([folder / "cut.parquet"], "cannot be read as Parquet"),
         "other": ([folder / "other.parquet"], "has no column 'event'"),
         "backwards": ([log, "--from", 20, "--to", 10], "a stretch must begin at 0 or later and end after that"),
         "negative": ([log, "--from", -1], "a stretch must begin at 0 or later"),
