@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from time import perf_counter
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -119,55 +120,18 @@ class StudyProgress:
         self.bar.update(self.task, completed=share * self.total, description=words)
 
 
-class SearchProgress:
-    """How far a search for a table is: on a terminal a line that changes, elsewhere a line now and then."""
-
-    def __init__(self) -> None:
-        self.began = perf_counter()
-        self.console = Console(stderr=True, highlight=False)
-        hidden = not self.console.is_terminal
-        columns = (TextColumn("{task.description}"), TextColumn("after"), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=self.console, transient=True, disable=hidden)
-        self.task = self.bar.add_task("searching", total=None)
-        self.told_at = FIRST_LINE - BETWEEN_LINES
-        self.step: Step | None = None
-
-    def __enter__(self) -> SearchProgress:
-        self.bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.bar.stop()
-
-    def say(self, words: str) -> None:
-        """A line of its own."""
-        print_line(self.console, words, style="dim")
-
-    def on_step(self, step: Step) -> None:
-        """A race is over."""
-        self.step = step
-        words = f"{step.tables} tables in {step.runs:,} runs, the best so far: {in_words(step.best)}"
-        self.bar.update(self.task, description=words)
-        seconds = perf_counter() - self.began
-        if not self.console.is_terminal and seconds >= self.told_at + BETWEEN_LINES:
-            self.told_at = seconds
-            self.say(f"{words}, after {_clock(seconds)}")
-
-
 class LineProgress:
     """How far some work is, in words: on a terminal a line that changes, elsewhere a line now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, words: str = "") -> None:
         self.began = perf_counter()
         self.console = Console(stderr=True, highlight=False)
         columns = (TextColumn("{task.description}"), TextColumn("after"), TimeElapsedColumn())
         self.bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("", total=None)
+        self.task = self.bar.add_task(words, total=None)
         self.told_at = FIRST_LINE - BETWEEN_LINES
 
-    def __enter__(self) -> LineProgress:
+    def __enter__(self) -> Self:
         self.bar.start()
         return self
 
@@ -187,6 +151,19 @@ class LineProgress:
         if not self.console.is_terminal and seconds >= self.told_at + BETWEEN_LINES:
             self.told_at = seconds
             self.say(f"{words}, after {_clock(seconds)}")
+
+
+class SearchProgress(LineProgress):
+    """How far a search for a table is."""
+
+    def __init__(self) -> None:
+        super().__init__("searching")
+        self.step: Step | None = None
+
+    def on_step(self, step: Step) -> None:
+        """A race is over."""
+        self.step = step
+        self.on_words(f"{step.tables} tables in {step.runs:,} runs, the best so far: {in_words(step.best)}")
 
 
 def in_words(policy: Policy) -> str:
