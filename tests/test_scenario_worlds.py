@@ -507,6 +507,7 @@ def test_a_key_without_effect_is_refused(told, text, line):
         GOOD + STATES + "servers = [2, 1]\n",
         GOOD + STATES,
         GOOD + '[controller]\nname = "thompson"\nmemory = 4.0\nforgetting = "window"\n',
+        GOOD + '[controller]\nname = "certainty-equivalent"\nforgetting = "discount"\nslots = 24\n',  # the defaults
         # what cannot happen with these numbers, but could with others
         GOOD.replace("capacity = 5", "capacity = 2") + PATIENCE + "abandonment_cost = 2.0\n",
     ],
