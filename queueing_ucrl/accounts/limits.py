@@ -146,16 +146,17 @@ class Levels:
         return float(np.sum(shares * self.deficits))
 
 
-def expected_loss(queue: Queue, reviews: Sequence[float], horizon: float) -> FloatArray:
-    """Expected pseudo regret of certainty equivalence up to each review and the horizon, one class, known service.
+def expected_loss(queue: Queue, reviews: Sequence[float], times: FloatArray) -> FloatArray:
+    """Expected pseudo regret of certainty equivalence up to each of `times`, one class, known service. O(reviews).
 
-    sum_k (T_{k+1} - T_k) E[rho* - rho(level at N(T_k) / T_k)], and before the first review that of rate 0. O(reviews).
+    sum_k (T_{k+1} - T_k) E[rho* - rho(level at N(T_k) / T_k)], and before the first review that of rate 0.
     """
-    times = np.array([t for t in reviews if t < horizon])
     rate = queue.total_arrival_rate
-    levels = Levels.of(queue, _highest(rate, float(times[0])))
-    deficits = [levels.deficits[0], *(levels.expected_deficit(rate, t) for t in times)]
-    return np.cumsum(np.diff(np.concatenate([[0.0], times, [horizon]])) * np.array(deficits))
+    levels = Levels.of(queue, _highest(rate, reviews[0]))
+    deficits = np.array([levels.deficits[0], *(levels.expected_deficit(rate, t) for t in reviews)])
+    begins = np.array([0.0, *reviews])
+    lengths = np.clip(times[:, None] - begins, 0.0, np.append(np.diff(begins), math.inf))
+    return lengths @ deficits
 
 
 def _highest(rate: float, first: float) -> float:
