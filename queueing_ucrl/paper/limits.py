@@ -270,12 +270,12 @@ def draw_servers(axes: Axes, frame: pd.DataFrame) -> None:
 
 
 def draw_bayes(axes: Axes, frame: pd.DataFrame) -> None:
-    for one, marker in zip(LEARNERS, ("o", "s", "^"), strict=True):
+    for one, marker, colour in zip(LEARNERS, ("o", "s", "^"), (GREEN, BLUE, VERMILION), strict=True):
         above = 100.0 * (frame[one.name] / frame["best"] - 1.0)
-        axes.plot(np.arange(len(frame)), above, marker, label=one.name)
+        axes.plot(np.arange(len(frame)), above, marker, color=colour, label=one.name)
     axes.set_xticks(np.arange(len(frame)), [f"{row.prior}, {row.slots}" for row in frame.itertuples()], rotation=90)
-    axes.set_ylim(bottom=0.0)
-    axes.set_ylabel("loss above the best learner's, %")
+    axes.set_yscale("log")
+    axes.set_ylabel("loss above the best learner's, % (log scale)")
     axes.set_title("Exact, on small horizons (prior, slots)", loc="left", fontsize=10)
 
 
