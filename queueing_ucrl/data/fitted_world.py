@@ -142,11 +142,25 @@ def world_blocks(
         units.put("money", given.units["money"], f"as in {given.like}")
     queue = _queue(table, services, patiences, found, given, notes)
     classes = [_class(fit, services, patiences, given, table) for fit in arrivals.values()]
+    notes += _without_patience(queue, classes)
     absent = [name for name in given.classes if name not in arrivals]
     if absent:
         notes.append(f"{given.like} also has {', '.join(absent)}, of which the log has no job: left out")
     blocks = [top, *([units] if units.entries else []), queue, *classes, *_controllers(arrivals)]
     return [*blocks, _run(table, arrivals)], notes
+
+
+def _without_patience(queue: Block, classes: list[Block]) -> list[str]:
+    """Costs of giving up have no place in a file where nobody does: they are taken out, and told."""
+    notes = []
+    if not queue.has("patience"):
+        for block in classes:
+            if block.has("abandonment_cost") and not block.has("patience"):
+                block.entries = [entry for entry in block.entries if entry[0] != "abandonment_cost"]
+                notes.append(
+                    f"the log shows nobody of {block.entries[0][1]} giving up: its abandonment_cost is left out"
+                )
+    return notes
 
 
 def _title(table: JobTable) -> str:

@@ -49,6 +49,7 @@ class CertaintyEquivalenceLearner(RateLearner):
         forgetting: all at once (window) or little by little (discount)
     """
 
+    only_with: ClassVar[dict[str, str]] = {"forgetting": "memory"}  # options that need another
     service_rate: ServiceRate = "known"
     patience: Patience = "known"
     memory: float | None = None
@@ -127,6 +128,7 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
     """
 
     name: ClassVar[str] = "certainty-equivalent"
+    only_with: ClassVar[dict[str, str]] = {"forgetting": "memory", "slots": "period", "looking": "period"}
     period: float | None = None
     slots: int = 24
     looking: Looking = "anticipating"

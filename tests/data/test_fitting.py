@@ -77,6 +77,14 @@ def test_the_promise_suffers_where_service_is_not_exponential() -> None:
     assert any("not exponential" in words for words in found.words)
 
 
+def test_a_cost_of_giving_up_needs_somebody_who_does(log: pd.DataFrame) -> None:
+    """The file would be refused with it: nobody in this log gives up."""
+    found = qu.fit(log, "time", "job_class", **COLUMNS, **KNOWN, abandonment_costs={"gold": 2.0})
+    assert found.system is not None
+    assert "abandonment_cost" not in found.to_toml()
+    assert "the log shows nobody of gold giving up: its abandonment_cost is left out" in found.notes
+
+
 def test_what_a_log_cannot_tell_is_marked_and_refused(log: pd.DataFrame, tmp_path: Path) -> None:
     found = qu.fit(log, "time", "job_class", service="service", rewards={"gold": 20.0})
     assert found.system is None
