@@ -24,6 +24,7 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.system import JobClass, Queue
+from queueing_ucrl.paper.beyond import random_queues
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, VERMILION
@@ -39,6 +40,7 @@ SETTLED = 2_000.0  # from then on two policies are in question only: other flips
 FLIP_HORIZON = 1e5  # at most
 FLIP_REPEATS = 10  # times as many trajectories as elsewhere: the loss is a rare large one
 SERVERS = (4, 16, 64, 256)
+PRIOR_HORIZON = 1e4  # of the study of the load prior: what it changes is over long before
 BOUNDED = Queue(2, 12, 1.0, [JobClass("job", 2.5, 6.0, Linear(1.0))])  # flips at 2.205 and 3.583
 COLOURS = dict(zip(RATIOS, (BLUE, GREEN, VERMILION), strict=True))
 ROOM = np.array([[10.0, 3.0], [10.0, 3.0], [8.0, 1.0], [6.0, -1.0]])  # rewards of the slotted queue
@@ -180,6 +182,54 @@ def bayes() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def prior_study(work: Work) -> Study:
+    """The sixty random queues of `beyond`: certainty equivalence with and without the load prior."""
+    controllers = [("none", {}), ("load", {"prior": "load"})]
+    chosen = tuple(
+        ControllerChoice(name, options, make_controller("certainty-equivalent", options))
+        for name, options in controllers
+    )
+    settings = RunSettings(min(work.horizon, PRIOR_HORIZON), 2 * work.replications, work.seed, grid_points=2)
+    points = [
+        Scenario("Load prior", queue, Path("limits"), chosen, settings, {"queue": k, "load": round(queue.load, 3)})
+        for k, queue in enumerate(random_queues())
+    ]
+    return work.study("limits-prior", replace(points[0], values={}, points=tuple(points)))
+
+
+def prior_gains(study: Study) -> pd.DataFrame:
+    """One row a queue: gap regret without and with the prior, and the paired difference."""
+    rows = []
+    for k in range(0, len(study.cells), 2):
+        without, with_prior = study.samples(k, "gap")[:, -1], study.samples(k + 1, "gap")[:, -1]
+        difference, half = with_prior - without, half_interval(with_prior - without)
+        rows.append(
+            {
+                **study.cells[k].values,
+                "replications": len(difference),
+                "without": float(without.mean()),
+                "with": float(with_prior.mean()),
+                "difference": float(difference.mean()),
+                "half_interval": half,
+                "wins": bool(difference.mean() + half < 0),
+                "loses": bool(difference.mean() - half > 0),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def prior_text(frame: pd.DataFrame) -> str:
+    counts = f"On {frame['wins'].sum()} of {len(frame)} queues it loses less for sure (95 %, paired, "
+    counts += (
+        f"{frame['replications'].iloc[0]} trajectories each), on {frame['loses'].sum()} more for sure, on the other "
+    )
+    counts += f"{(~frame['wins'] & ~frame['loses']).sum()} neither. The median of the ratio of the two regrets is "
+    both = frame[(frame["without"] > 0) & (frame["with"] > 0)]
+    ratios = both["with"] / both["without"]
+    low, middle, high = (float(ratios.quantile(share)) for share in (0.1, 0.5, 0.9))
+    return paragraph(f"{counts}{middle:.3f} (on nine queues in ten above {low:.3f}, on nine in ten below {high:.3f}).")
+
+
 def flip_text(frame: pd.DataFrame) -> str:
     rows = [
         (
@@ -304,7 +354,7 @@ def reproduce(work: Work) -> Finding:
     away = work.study("limits-bounded", one_class_scenario(work, {"away": BOUNDED}, lambda queue: 1e4))
     many = {f"c = {c}": halfin_whitt(c) for c in SERVERS}
     grown = work.study("limits-servers", one_class_scenario(work, many, lambda queue: 1000.0))
-    bounded, servers, exact = one_class(away), one_class(grown), bayes()
+    bounded, servers, exact, prior = one_class(away), one_class(grown), bayes(), prior_gains(prior_study(work))
     span = flips.iloc[0]
     text = (
         "## How good a learner can be\n\n"
@@ -318,7 +368,9 @@ def reproduce(work: Work) -> Finding:
         + f"\n\n{servers.iloc[0]['replications']} trajectories each."
         + "\n\n### What is lost to one who is told, on average over a prior: exact (and as a part of the best's)\n\n"
         + bayes_text(exact)
+        + "\n\n### The load prior on sixty random queues\n\n"
+        + prior_text(prior)
     )
-    parts = {"flip": flips, "bounded": bounded, "servers": servers, "bayes": exact}
+    parts = {"flip": flips, "bounded": bounded, "servers": servers, "bayes": exact, "prior": prior}
     frame = pd.concat([one.assign(study=name) for name, one in parts.items()], ignore_index=True)
     return work.publish("limits", frame, text, {"limits.png": draw(flips, bounded, servers, exact)})

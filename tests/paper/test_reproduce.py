@@ -341,7 +341,7 @@ def test_limits_at_a_tiny_scale(tmp_path):
     result = run("limits", "--horizon", 2000, "--replications", 2, "--jobs", 1, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     frame = pd.read_parquet(tmp_path / "out" / "limits.parquet")
-    assert set(frame["study"]) == {"flip", "bounded", "servers", "bayes"}
+    assert set(frame["study"]) == {"flip", "bounded", "servers", "bayes", "prior"}
     flips = frame[frame["study"] == "flip"]
     assert len(flips) == 9
     assert np.all(np.abs(flips["lost"] - flips["expected"]) <= 6.0 * flips["half_interval"])
