@@ -69,7 +69,7 @@ def test_the_end_of_a_log_is_no_bad_row(tmp_path: Path) -> None:
     found = table(ends, strict=True)
     assert found.bad_rows == ()
     assert np.flatnonzero(~np.isnan(found.running)).tolist() == [40]
-    amid = [*rows[:20], "20.6,a,,", *rows[20:]]
+    amid = [*rows[:20], "19.6,a,,", *rows[20:]]
     assert only(table(amid)).count == 1
     with pytest.raises(ValueError, match=r"no service time \(line 22\)"):
         table(amid, strict=True)
