@@ -114,10 +114,23 @@ def given_values(
     from queueing_ucrl.scenario.toml import read_toml
 
     load_scenario(like)  # its mistakes are told as those of any scenario
-    tables, _ = read_toml(find_scenario(like))
+    path = find_scenario(like)
+    tables = files_found_from(read_toml(path)[0], path.absolute().parent)
     found = tables["class"] if isinstance(tables["class"], list) else [tables["class"]]
     classes, units = {one["name"]: one for one in found}, tables.get("units", {})
     return replace(given, like=shown_path(like), queue=tables["queue"], classes=classes, units=units)
+
+
+def files_found_from(value: Any, folder: Path) -> Any:
+    """Tables of a scenario with the files that they name (of empirical laws) as they are found from anywhere."""
+    if isinstance(value, list):
+        return [files_found_from(one, folder) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: files_found_from(one, folder) for key, one in value.items()}
+    if found.get("kind") == "empirical" and isinstance(found.get("file"), str):
+        found["file"] = str(folder / found["file"])
+    return found
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------

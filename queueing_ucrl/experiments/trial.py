@@ -52,7 +52,7 @@ class Trial:
         now = None if on_progress is None else lambda time: on_progress(self, time)
         columns = cell.log_columns if self.log else ()
         options: dict[str, Any] = {"log": self.log or False, "log_columns": columns, "accounts": cell.accounts}
-        options |= {"episodes": writer, "on_progress": now}
+        options |= {"log_about": cell.log_about, "episodes": writer, "on_progress": now}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GuaranteeWarning)  # told once, by the study
