@@ -154,7 +154,7 @@ def fit(
 
                 stages.say("drawing")
                 picture = fit_figure(found)
-            written = write_fit(found, targets, picture)
+            written = write_fit(found, targets, picture, force=force)
         if as_json:
             data = {**found.plain_data(), "written": [printable(str(path)) for path in written]}
             typer.echo(json.dumps(data, indent=2, allow_nan=False))

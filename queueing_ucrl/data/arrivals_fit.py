@@ -44,6 +44,7 @@ LEAST_DAYS = 2.0  # for a pattern of the clock
 DAYS_THAT_VARY = 10  # for a day factor and for changes that last
 LEAST_TESTED = 30  # arrivals
 BATCHES = 20
+MOST_BINS = 2000  # of days, in the search for changes that last: more are taken together
 WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process is near enough
 MOST_FITTED = 50_000  # gaps to which laws are fitted
 EXACT = "exact, of Poisson arrivals"
@@ -263,12 +264,19 @@ def _days(
         seen = (expected > NO_DAY * expected.max()) | (counts > 0)
         counts, expected = counts[seen], np.maximum(expected[seen], 1e-12)
         level = day_factor(counts, expected)
+        counts, expected = _grouped(counts, MOST_BINS), _grouped(expected, MOST_BINS)
         return level, change_points(counts, expected, cv=local_day_cv(counts, expected))
     if pattern is not None or times.size < LEAST_TESTED:
         return None, None
     starts, ends = windows(observed, (table.end - table.begin) / BATCHES)
     counts, expected = counts_in(times, starts, ends)[1].astype(np.float64), ends - starts
     return None, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
+
+
+def _grouped(values: FloatArray, most: int) -> FloatArray:
+    """Sums of equally many neighbours, so that there are at most so many; the last may be of fewer."""
+    found: FloatArray = np.add.reduceat(values, np.arange(0, values.size, math.ceil(values.size / most)))
+    return found
 
 
 def _gaps(times: FloatArray, rate: float) -> Law | None:

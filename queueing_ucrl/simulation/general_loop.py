@@ -510,18 +510,22 @@ def close_episode(
     time_in_state: FloatArray,
     left: FloatArray,
     now: float,
-) -> None:
-    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class."""
-    pass_time(clocks[0], time_in_state, now)
-    left[:] = 0.0
+) -> tuple[float, float, float, int]:
+    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class.
+
+    The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
+    """
     clock = clocks[0]
+    pass_time(clock, time_in_state, now)
+    left[:] = 0.0
     jobs, times = present.jobs, present.next.time
     if clock.shares:
         there = np.nonzero(times < math.inf)[0]
         for k in np.argsort(jobs["number"][there]):  # the oldest first
             left[jobs[there[k]].job_class] += times[there[k]] - given(clock, now)
-        return
-    for k in range(present.servers.size):
-        place = present.servers[k].job
-        if place >= 0:
-            left[jobs[place].job_class] += times[place] - now
+    else:
+        for k in range(present.servers.size):
+            place = present.servers[k].job
+            if place >= 0:
+                left[jobs[place].job_class] += times[place] - now
+    return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment

@@ -61,15 +61,19 @@ def close_episode(
     time_in_state: FloatArray,
     left: FloatArray,
     now: float,
-) -> None:
-    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class."""
-    ends = services.ends.time
-    pass_time(clocks[0], time_in_state, now)
+) -> tuple[float, float, float, int]:
+    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class.
+
+    The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
+    """
+    clock, ends = clocks[0], services.ends.time
+    pass_time(clock, time_in_state, now)
     count_departed(counts, servers, ends)
     left[:] = 0.0
     for k in range(servers.size):  # in the order of servers, as the world adds it up
         if ends[k] < math.inf:
             left[servers[k].job_class] += ends[k] - now
+    return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment
 
 
 @compiled
