@@ -432,6 +432,7 @@ def random_system(random: np.random.Generator, *, coarse: bool = False, sharing:
             )
         )
     if sharing and random.random() < 0.5 * features:
+        classes = [replace(c, patience=None, abandonment_cost=0.0) for c in classes]  # nobody waits
         return qu.System(servers, capacity, classes, environment=environment, discipline="processor-sharing")
     up = mean * float(2.0 ** random.integers(0, 5))
     down = mean * float(2.0 ** random.integers(-3, 3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -444,3 +445,79 @@ def test_the_page_on_scenario_files_has_every_key_and_kind():
     assert {h for h in headings if f"[{h}]" not in page} == set()
     kinds = {kind for by_kind in KINDS.values() for kind in by_kind}
     assert {kind for kind in kinds if f'"{kind}"' not in page} == {"trace"}
+
+
+# Keys that the world would not look at
+
+
+SHARED = GOOD.replace("capacity = 5", 'capacity = 5\ndiscipline = "processor-sharing"')
+PATIENCE = 'patience = { kind = "exponential", rate = 1 }\n'
+STATES = "[environment]\nrates = [[0, 1], [1, 0]]\narrival_factors = [1, 2]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (SHARED + PATIENCE, "x.toml:10: class[1].patience has no meaning under discipline = \"processor-sharing\""),
+        (
+            SHARED.replace("servers = 2\n", "servers = 2\n" + PATIENCE),
+            "x.toml:3: queue.patience has no meaning under discipline = \"processor-sharing\", where nobody waits",
+        ),
+        (
+            SHARED + 'holding_cost = { kind = "linear", rate = 1 }\n',
+            "x.toml:10: class[1].holding_cost has no meaning under discipline",
+        ),
+        (
+            GOOD + "abandonment_cost = 2.0\n",
+            "x.toml:9: class[1].abandonment_cost = 2.0 has no meaning without a patience of the class or queue",
+        ),
+        (
+            GOOD + PATIENCE + CLASS.replace('"a"', '"b"') + "abandonment_cost = 2.0\n",
+            "x.toml:14: class[2].abandonment_cost = 2.0 has no meaning without a patience",
+        ),
+        (
+            GOOD + STATES + "servers = [1, 3]\n",
+            "x.toml:2: queue.servers = 2 must be the largest of environment.servers, 3: those are meant",
+        ),
+        (
+            GOOD + '[controller]\nname = "thompson"\nforgetting = "window"\n',
+            "x.toml:11: controller.forgetting = 'window' has no meaning without memory",
+        ),
+        (
+            GOOD + '[controller]\nname = "certainty-equivalent"\nslots = 12\n',
+            "x.toml:11: controller.slots = 12 has no meaning without period",
+        ),
+        (
+            GOOD + '[controller]\nname = "certainty-equivalent"\nlooking = "following"\n',
+            "x.toml:11: controller.looking = 'following' has no meaning without period",
+        ),
+    ],
+)  # fmt: skip
+def test_a_key_without_effect_is_refused(told, text, line):
+    assert line in told(text)
+    assert "\n" not in told(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SHARED + 'holding_cost = { kind = "free" }\nabandonment_cost = 0.0\n',
+        GOOD + PATIENCE + "abandonment_cost = 2.0\n",
+        GOOD.replace("servers = 2\n", "servers = 2\n" + PATIENCE) + "abandonment_cost = 2.0\n",
+        GOOD + STATES + "servers = [2, 1]\n",
+        GOOD + STATES,
+        GOOD + '[controller]\nname = "thompson"\nmemory = 4.0\nforgetting = "window"\n',
+        GOOD + '[controller]\nname = "certainty-equivalent"\nforgetting = "discount"\nslots = 24\n',  # the defaults
+        # what cannot happen with these numbers, but could with others
+        GOOD.replace("capacity = 5", "capacity = 2") + PATIENCE + "abandonment_cost = 2.0\n",
+    ],
+)
+def test_a_key_with_an_effect_is_not(load, text):
+    assert load(text)
+
+
+def test_processor_sharing_has_no_patience():
+    job = qu.JobClass("a", 1.0, 1.0, service=qu.Exponential(1.0))
+    for jobs, of_all in (([replace(job, patience=qu.Exponential(1.0))], None), ([job], qu.Exponential(1.0))):
+        with pytest.raises(ValueError, match="processor sharing has no patience"):
+            qu.System(1, 3, jobs, patience=of_all, discipline="processor-sharing")

@@ -19,6 +19,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import printable, shortened, shown, shown_path
+from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +43,7 @@ HEAD = 1 << 16  # bytes of a file that tell what it is
 LONGEST_REASON = 300
 LARGEST_COUNT = 2.0**53  # beyond it doubles are no longer whole numbers one apart
 LONGEST_LINE = 1 << 25  # bytes of a CSV line
+LARGEST = 1e100  # of times, waits and money: sums and squares of larger ones leave double precision
 
 Source = Any  # a DataFrame, or the path of a file or folder
 
@@ -99,6 +101,27 @@ class EventLog:
     def wrong(self, words: str) -> ValueError:
         """An error that names the log."""
         return ValueError(f"{self.name}: {words}" if self.name else words)
+
+    @property
+    def controller(self) -> str:
+        """Of the run, as its study calls it; "" where nothing says it."""
+        return self._told("label") or self._told("controller")
+
+    @property
+    def title(self) -> str:
+        """Of the scenario; "" where nothing says it."""
+        return self._told("title")
+
+    def _told(self, key: str) -> str:
+        told = self.metadata.get(key)
+        return told if isinstance(told, str) else ""
+
+    @property
+    def units(self) -> Units:
+        """What time and money are counted in, as far as the metadata say."""
+        told = self.metadata.get("units")
+        told = told if isinstance(told, dict) else {}
+        return Units(*(told[name] if isinstance(told.get(name), str) else "" for name in ("time", "money")))
 
     def rows(self, columns: Sequence[str] = (*FLOATS, *COUNTS)) -> Iterator[Rows]:
         """All rows in order, with these columns of FLOATS and COUNTS besides the needed ones."""
@@ -184,6 +207,10 @@ class EventLog:
             dates = "; `queueing-ucrl fit` reads logs with dates" if pa.types.is_temporal(kind) else ""
             raise self.wrong(f"row {first + k + 1}: {name} must be a number, got {_given(given)}{dates}")
         numbers: FloatArray = column.cast(pa.float64()).to_numpy()
+        wrong = (np.abs(numbers) > LARGEST) & np.isfinite(numbers)
+        if name not in COUNTS and wrong.any():
+            k = int(np.argmax(wrong))
+            raise self.wrong(f"row {first + k + 1}: {name} must not be beyond {LARGEST:g}, got {numbers[k]:g}")
         return numbers
 
     def _counts(self, table: pa.Table, name: str, first: int) -> IntArray:

@@ -17,16 +17,19 @@ from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJEC
 from queueing_ucrl.accounts.log_runs import LogRun, read_runs, survey
 from queueing_ucrl.accounts.log_sums import LEVELS
 from queueing_ucrl.accounts.log_sums import READ as SUMMED
-from queueing_ucrl.accounts.metrics import Cut, Measuring
+from queueing_ucrl.accounts.metrics import Cut, Measuring, controllers_of, only_of
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.files import is_plain_file
+from queueing_ucrl.messages import shown
 from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = 60  # of the picture
+DEFAULT = "class or controller"
 LARGEST_MANIFEST = 10_000_000  # bytes
+MOST_WINDOWS = 10_000  # that are told one by one
 
 
 @dataclass
@@ -129,25 +132,35 @@ def manifest_of(path: Path) -> dict[str, Any]:
 
 
 def units_of(logs: Sequence[EventLog], manifest: dict[str, Any], time_unit: str = "") -> Units:
-    """What time and money are counted in, as far as it is known."""
-    told = next((log.metadata["units"] for log in logs if isinstance(log.metadata.get("units"), dict)), None)
-    told = manifest.get("units") if told is None else told
+    """What time and money are counted in, as far as it is known: given, by the logs, by the study's folder."""
+    told = manifest.get("units")
     told = told if isinstance(told, dict) else {}
-    words = {name: told.get(name) if isinstance(told.get(name), str) else "" for name in ("time", "money")}
-    return Units(time_unit or words["time"] or "", words["money"] or "")
+
+    def word(name: str) -> str:
+        of_logs = next((word for log in logs if (word := getattr(log.units, name))), "")
+        of_study = told.get(name)
+        return of_logs or (of_study if isinstance(of_study, str) else "")
+
+    return Units(time_unit or word("time"), word("money"))
 
 
 def summarise(
     source: pd.DataFrame | str | Path,
     *,
-    by: str | None = "class",
+    by: str | None = DEFAULT,
     window: float | str | None = None,
     target_wait: float = 0.0,
     time_unit: str = "",
+    controller: str | None = None,
     check: bool = True,
 ) -> LogSummary:
-    """Read a log once and tell all of it. The options are those of `metrics`; check: whether it keeps the laws."""
-    logs = open_logs(source)
+    """Read a log once and tell all of it. The options are those of `metrics`; check: whether it keeps the laws.
+
+    by: unless it is given, by class, or by controller where the logs are of several.
+    """
+    logs = only_of(open_logs(source), controller)
+    if by == DEFAULT:
+        by = "class" if len(controllers_of(logs)) == 1 else "controller"
     manifest = manifest_of(Path(source)) if isinstance(source, (str, Path)) else {}
     units = units_of(logs, manifest, time_unit)
     runs = [run for log in logs for run in survey(log, episodes=by == "episode")]
@@ -157,6 +170,11 @@ def summarise(
     measuring = [(cut, Measuring.of(cut))]
     if window is not None:
         windows = Cut.of(logs, runs, by=by, window=window, target_wait=target_wait, time_unit=units.time)
+        if (count := len(windows.stretches.bundles)) > MOST_WINDOWS:
+            raise ValueError(
+                f"window {shown(window)} cuts the log into {count:,} windows, and at most {MOST_WINDOWS:,} are told "
+                "one by one: give a longer one (qu.metrics gives more as a table)"
+            )
         measuring.append((windows, Measuring.of(windows)))
     begin, last = min(0.0, *(run.first for run in runs)), max(run.last for run in runs)
     course = Course(np.linspace(begin, cut.horizon, COLUMNS + 1), dict(zip(cut.keys, cut.ends, strict=True)))
@@ -180,7 +198,7 @@ def summarise(
         last=last,
         horizon=cut.horizon,
         horizon_from=cut.horizon_from,
-        title=str(manifest.get("title", "")),
+        title=next((log.title for log in logs if log.title), "") or str(manifest.get("title", "")),
         units=units,
         measures=measuring[0][1].table(cut),
         windows=measuring[1][1].table(measuring[1][0]) if window is not None else None,

@@ -168,6 +168,17 @@ class LogSums:
             reward += self.paid[g] * self.first_reward[g] if counted else self.reward[g]
         return reward
 
+    def wait_bins(self, name: str | None = None) -> dict[int, tuple[IntArray, IntArray]]:
+        """By stretch, where anybody waited: the bins that hold waits, in order, and how many; of a group, or of all."""
+        place, bins = np.divmod(self.bins, BINS)
+        group, stretch = np.divmod(place, self.stretches)
+        mine = np.isin(group, self.groups(name))
+        keys, where = np.unique(stretch[mine] * BINS + bins[mine], return_inverse=True)
+        counts = np.bincount(where, weights=self.waits[mine], minlength=keys.size).astype(np.int64)
+        stretches, first = np.unique(keys // BINS, return_index=True)
+        parts = zip(np.split(keys % BINS, first[1:]), np.split(counts, first[1:]), strict=True)
+        return dict(zip(stretches.tolist(), parts, strict=False))
+
     def histogram(self, stretches: IntArray, name: str | None = None) -> IntArray:
         """The waits in these stretches by bin, of a group, or of all: a row a stretch."""
         found = np.zeros((stretches.size, BINS), dtype=np.int64)

@@ -16,6 +16,7 @@ from queueing_ucrl.accounts.log_sums import LEVELS, READ, LogSums
 from queueing_ucrl.accounts.measures import EVERYBODY, LOG_MEASURES, QUANTILES, Observed
 from queueing_ucrl.accounts.steady_state import BATCHES, mser5
 from queueing_ucrl.accounts.wait_histogram import BINS
+from queueing_ucrl.accounts.window_measures import WindowMeasures
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import not_negative, positive, whole
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SERIES = 1000  # stretches of a run in which MSER-5 looks for the end of its warm-up
-BY = ("class", "server", "episode", "hour", "replication")
+BY = ("class", "server", "episode", "hour", "replication", "controller")
 OF_SERVERS = ("throughput", "wait", *QUANTILES, "utilisation")  # the measures by server: rows that name one
+COLUMNS = {"class": "job_class", "hour": "job_class", "server": "server"}  # that name a row's group
 MOST_STRETCHES = 100_000
 
 
@@ -37,6 +39,11 @@ class Stretches:
     bundles: list[tuple[dict[str, Any], IntArray]]  # (what is said of it, its stretches, taken to be alike)
     by_episode: tuple[int, ...] = ()  # then a row's episode says its stretch: these in order
     batches: bool = False  # each run is cut into as many, whatever its length
+
+    @property
+    def apart(self) -> bool:
+        """Whether each stretch has a row of its own, and there are many of them."""
+        return len(self.bundles) > 1 and all(chosen.size == 1 for _, chosen in self.bundles)
 
     def edges_until(self, horizon: float) -> FloatArray:
         """The edges for a run that ends there: it has nothing to say of later stretches."""
@@ -79,19 +86,66 @@ class Measuring:
         """The measures, once all rows were taken."""
         import pandas as pd
 
-        found = pd.DataFrame(list(self._told(cut)))
+        found = self._by_window(cut) if cut.stretches.apart else pd.DataFrame(list(self._told(cut)))
         found.attrs = {"horizon": cut.horizon, "horizon_from": cut.horizon_from, "runs": len(cut.runs)}
         return found
 
     def _told(self, cut: Cut) -> Iterator[dict[str, Any]]:
-        column = {"class": "job_class", "hour": "job_class", "server": "server"}.get(cut.by or "")
         for about, chosen in cut.stretches.bundles:
-            if cut.by == "replication":
-                for key in self.runs:
-                    said = {**about, "replication": max(key[1], 0)}
-                    yield from ({**said, **row} for row in self.rows(chosen, None, [key]))
-            else:
-                yield from ({**about, **row} for row in self.rows(chosen, column))
+            for said, keys in self._kept_apart(cut):
+                yield from ({**about, **said, **row} for row in self.rows(chosen, COLUMNS.get(cut.by or ""), keys))
+
+    def _kept_apart(self, cut: Cut) -> list[tuple[dict[str, Any], list[tuple[int, int]]]]:
+        """(what is said of them, their keys) of the runs that are told apart."""
+        if cut.by == "replication":
+            return [({"replication": max(key[1], 0)}, [key]) for key in self.runs]
+        if cut.by == "controller":
+            names = dict(zip(cut.keys, cut.controllers, strict=True))
+            found: dict[str, list[tuple[int, int]]] = {}
+            for key in self.runs:
+                found.setdefault(names[key], []).append(key)
+            return [({"controller": name}, keys) for name, keys in found.items()]
+        return [({}, list(self.runs))]
+
+    def _by_window(self, cut: Cut) -> pd.DataFrame:
+        """The same as `_told` where each bundle is one stretch, for many of them."""
+        import pandas as pd
+
+        column = COLUMNS.get(cut.by or "")
+        heads: list[dict[str, Any]] = []
+        numbers: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for said, keys in self._kept_apart(cut):
+            runs = [self.runs[key] for key in keys]
+            known = {
+                name: WindowMeasures(runs, name, self._servers_of(name), self.target) for name in self._groups(column)
+            }
+            for measure, name in self._measured(known):
+                about = {column: EVERYBODY if name is None else name} if column else {}
+                heads.append({**said, "measure": measure, **about})
+                numbers.append(known[name].estimates(measure))
+        count, each = len(cut.stretches.bundles), len(heads)
+        found: dict[str, Any] = {
+            key: np.repeat(np.array([about[key] for about, _ in cut.stretches.bundles]), each)
+            for key in cut.stretches.bundles[0][0]
+        }
+        found |= {key: [head[key] for head in heads] * count for key in heads[0]}
+        for k, what in enumerate(("mean", "low", "high")):
+            found[what] = np.stack([values[k] for values in numbers], axis=1).ravel()
+        return pd.DataFrame(found)
+
+    def _groups(self, column: str | None) -> list[str | None]:
+        return [None, *(self.names() if column else [])]
+
+    def _measured(self, groups: Iterable[str | None]) -> Iterator[tuple[str, str | None]]:
+        """The measures of each group that apply."""
+        groups = list(groups)
+        for measure in OF_SERVERS if self.by_server else LOG_MEASURES:
+            for name in groups:
+                if measure != "utilisation" or name is None or self.by_server:
+                    yield measure, name
+
+    def _servers_of(self, name: str | None) -> float:
+        return 1.0 if self.by_server and name is not None else self.servers
 
     def names(self) -> list[str]:
         """Of all groups."""
@@ -100,7 +154,7 @@ class Measuring:
     def observed(self, name: str | None, chosen: IntArray, keys: Iterable[Any] | None = None) -> Observed:
         """What is known of a group (None: all) in the chosen stretches of these runs."""
         parts = list(self.runs.values()) if keys is None else [self.runs[key] for key in keys]
-        servers = 1.0 if self.by_server and name is not None else self.servers
+        servers = self._servers_of(name)
 
         def joined(of: Any) -> FloatArray:
             return np.concatenate([of(sums)[chosen] for sums in parts])
@@ -121,15 +175,33 @@ class Measuring:
     def rows(self, chosen: IntArray, column: str | None, keys: Iterable[Any] | None = None) -> Iterator[dict[str, Any]]:
         """A row for each measure (and group, in this column), those that do not apply left out."""
         keys = None if keys is None else list(keys)
-        groups: list[str | None] = [None, *(self.names() if column else [])]
-        known = {name: self.observed(name, chosen, keys) for name in groups}
-        for measure in OF_SERVERS if self.by_server else LOG_MEASURES:
-            for name in groups:
-                if measure == "utilisation" and name is not None and not self.by_server:
-                    continue
-                found = known[name].estimate(measure, None, self.target)
-                about = {column: EVERYBODY if name is None else name} if column else {}
-                yield {"measure": measure, **about, "mean": found.mean, "low": found.low, "high": found.high}
+        known = {name: self.observed(name, chosen, keys) for name in self._groups(column)}
+        for measure, name in self._measured(known):
+            found = known[name].estimate(measure, None, self.target)
+            about = {column: EVERYBODY if name is None else name} if column else {}
+            yield {"measure": measure, **about, "mean": found.mean, "low": found.low, "high": found.high}
+
+
+def controllers_of(logs: Sequence[EventLog]) -> list[str]:
+    """The controllers that the logs are of, as their metadata say; "" of those that do not."""
+    return list(dict.fromkeys(log.controller for log in logs))
+
+
+def unit_of_time(logs: Sequence[EventLog]) -> str:
+    """What the logs' time is counted in, as their metadata say; "" where they do not, or differ."""
+    told = {log.units.time for log in logs}
+    return told.pop() if len(told) == 1 else ""
+
+
+def only_of(logs: list[EventLog], controller: str | None) -> list[EventLog]:
+    """Those of this controller; all for None."""
+    if controller is None:
+        return logs
+    chosen = [log for log in logs if log.controller == controller]
+    if not chosen:
+        named = ", ".join(shown(name) for name in controllers_of(logs) if name)
+        raise ValueError(f"controller {shown(controller)}: the logs are of {named or 'runs that name none'}")
+    return chosen
 
 
 def _known_servers(logs: Sequence[EventLog]) -> float:
@@ -197,6 +269,7 @@ class Cut:
     horizon_from: str
     servers: float
     target: float
+    controllers: list[str]  # of each run; "" where its log does not say
 
     @classmethod
     def of(
@@ -216,6 +289,12 @@ class Cut:
     ) -> Cut:
         """From the options of `metrics`."""
         target, start, by = not_negative(target_wait, "target_wait"), not_negative(start, "start"), checked_by(by)
+        names = controllers_of(logs)
+        if by != "controller" and len(names) > 1:
+            raise ValueError(
+                f"the logs are of {len(names)} controllers ({', '.join(map(shown, names))}), which must not be mixed: "
+                "choose one (controller), or tell measures by controller"
+            )
         if by == "hour":
             if time_unit not in SECONDS:
                 raise ValueError(f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)}")
@@ -236,7 +315,8 @@ class Cut:
         keys = [(next(k for k, log in enumerate(logs) if log is run.log), run.replication) for run in runs]
         count = _known_servers(logs) if servers is None else positive(servers, "servers")
         ends = [horizon if given else run.horizon for run in runs] or [horizon]
-        return cls(runs, keys or [(0, -1)], ends, by, stretches, horizon, told, count, target)
+        controllers = [run.log.controller for run in runs] or [""]
+        return cls(runs, keys or [(0, -1)], ends, by, stretches, horizon, told, count, target, controllers)
 
 
 def checked_by(by: str | None) -> str | None:
@@ -274,6 +354,7 @@ def metrics(
     period: float | None = None,
     parts: int = 24,
     time_unit: str = "",
+    controller: str | None = None,
 ) -> pd.DataFrame:
     """Measures of an event log between `start` and `horizon`, a row each: measure, mean and its 95 % interval.
 
@@ -281,19 +362,21 @@ def metrics(
     horizon: when it ends; by default what its metadata say, or else its last event (`table.attrs` says which), for each
     run by itself.
     by: "class" (column job_class, all first), "server" (those measures that rows with a server tell), "episode", "hour"
-    (of the day, by class), "replication", or None (over all). window: a row for each window of this length, a number in
-    the log's unit of time or a text such as "1h", in columns from and to; the last one ends at the horizon.
+    (of the day, by class), "replication", "controller", or None (over all). window: a row for each window of this
+    length, a number in the log's unit of time or a text such as "1h", in columns from and to; the last one ends at the
+    horizon.
     period, parts: by parts of a period instead, from the periods that are whole.
     target_wait: for service_level. servers: for utilisation; by default what the metadata say. time_unit: what the
-    log's time is counted in (seconds, minutes, hours, days), for by="hour" and windows in other units.
+    log's time is counted in (seconds, minutes, hours, days), for by="hour" and windows in other units; by default what
+    the metadata say. controller: of a folder of logs of several, the one to read; they are never mixed.
 
     The interval is from replications where there are several; else by batch means (20 stretches), for an hour of the
     day from the same hour of different days, and for a window of a single run there is none.
     """
-    logs = open_logs(events)
+    logs = only_of(open_logs(events), controller)
     runs = [run for log in logs for run in survey(log, episodes=checked_by(by) == "episode")]
     options: dict[str, Any] = {"by": by, "window": window, "target_wait": target_wait, "start": start}
-    options |= {"servers": servers, "period": period, "parts": parts, "time_unit": time_unit}
+    options |= {"servers": servers, "period": period, "parts": parts, "time_unit": time_unit or unit_of_time(logs)}
     cut = Cut.of(logs, runs, horizon, **options)
     measuring = Measuring.of(cut)
     for key, rows in read_runs(logs, READ):

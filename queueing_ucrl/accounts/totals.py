@@ -90,8 +90,8 @@ def totals(counts: Counts, comparator: Comparator, accounts: Sequence[Account] =
     if best is not None:
         distance = system.rewards - best.relative_bias[:, None]
         right = best.policy.admits
-        found["wrongly_admitted"] = np.where(right, 0.0, counts.admitted * -distance).sum(axis=1)
-        found["wrongly_rejected"] = np.where(right, counts.rejected * distance, 0.0).sum(axis=1)
+        found["wrongly_admitted"] = (counts.admitted * np.where(right, 0.0, -distance)).sum(axis=1)
+        found["wrongly_rejected"] = (counts.rejected * np.where(right, distance, 0.0)).sum(axis=1)
     for account in accounts:
         values = np.asarray(account(counts, comparator), dtype=float)
         if values.shape != counts.times.shape:

@@ -29,22 +29,34 @@ def bin_edge(j: int) -> float:
 
 def quantile(histogram: IntArray, total: int, level: float) -> float:
     """The level-quantile of `total` waits, of which those in no bin are 0; nan of none."""
+    bins = np.flatnonzero(histogram)
+    return quantile_of_bins(bins, histogram[bins], total, level)
+
+
+def quantile_of_bins(bins: IntArray, counts: IntArray, total: int, level: float) -> float:
+    """The same from the bins that hold waits, in order."""
     if total == 0:
         return math.nan
-    below = total - int(histogram.sum())  # waits of zero
+    below = total - int(counts.sum())  # waits of zero
     target = level * total
     if target <= below:
         return 0.0
-    reached = below + np.cumsum(histogram)
+    reached = below + np.cumsum(counts)
     j = int(np.searchsorted(reached, target))
     before = int(reached[j - 1]) if j else below
-    low, high = bin_edge(j), bin_edge(j + 1)
+    low, high = bin_edge(int(bins[j])), bin_edge(int(bins[j]) + 1)
     return low + (high - low) * (target - before) / (int(reached[j]) - before)
 
 
 def count_within(histogram: IntArray, total: int, wait: float) -> float:
     """How many of `total` waits are at most `wait`; within a bin as if they were spread evenly."""
-    count = float(total - int(histogram.sum()))
+    bins = np.flatnonzero(histogram)
+    return within_of_bins(bins, histogram[bins], total, wait)
+
+
+def within_of_bins(bins: IntArray, counts: IntArray, total: int, wait: float) -> float:
+    """The same from the bins that hold waits, in order."""
+    count = float(total - int(counts.sum()))
     if wait <= 0.0:
         return count
     j = int((np.array([wait]).view(np.int64)[0] >> SHIFT) - FIRST_BIN)
@@ -53,4 +65,5 @@ def count_within(histogram: IntArray, total: int, wait: float) -> float:
     if j >= BINS:
         return float(total)
     low, high = bin_edge(j), bin_edge(j + 1)
-    return count + int(histogram[:j].sum()) + int(histogram[j]) * (wait - low) / (high - low)
+    inside = int(counts[bins == j].sum())
+    return count + int(counts[bins < j].sum()) + inside * (wait - low) / (high - low)

@@ -164,7 +164,7 @@ def fit(
 
                 stages.say("writing the page")
                 page = fit_html(found, targets.scenario.name, targets.trace.name, given_command(context))
-            written = write_fit(found, targets, picture, page)
+            written = write_fit(found, targets, picture, page, force=force)
         if as_json:
             data = {**found.plain_data(), "written": [printable(str(path)) for path in written]}
             typer.echo(json.dumps(data, indent=2, allow_nan=False))

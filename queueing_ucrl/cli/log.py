@@ -14,7 +14,8 @@ from queueing_ucrl.cli.options import AsJson
 NOTES = """
 FILE is an event log in Parquet or CSV (columns time, event, job, job_class,
 and what else there is), or a folder of Parquet logs, of which each file and
-replication is a run. It is read row group by row group: memory does not grow
+replication is a run. Runs of different controllers are never mixed: their
+measures stand apart. It is read row group by row group: memory does not grow
 with its length. The picture shows the mean number in the system and the
 arrivals in 60 equal parts of the time; the number after it is its peak.
 
@@ -32,9 +33,12 @@ Keys of --json (null: not known):
   begin, last           times of the first and last row
   horizon, horizon_from when the log ends, and where that is known from
   measures              rows of measure, mean, low, high, by what --by says
-                        (job_class, server, episode, replication, from, to)
-  windows               the same for each window (from, to); null without one
-  course                edges, in_system, arrivals: the picture's numbers
+                        (job_class, server, episode, replication, controller,
+                        from, to)
+  windows               the same for each window (from, to), at most 10,000;
+                        null without one
+  course                edges, in_system, arrivals: the picture's numbers,
+                        means over all runs
   laws                  law, holds (null: not checked), words, row, time, job,
                         replication, log; null with --no-check
 
@@ -46,11 +50,19 @@ in the options, 130 stopped by Ctrl-C.
 def log(
     file: Annotated[str, typer.Argument(metavar="FILE", help="An event log, or a folder of them.", show_default=False)],
     by: Annotated[
-        str, typer.Option("--by", help="class, server, episode, hour (of the day), replication, or none.")
-    ] = "class",
+        str | None,
+        typer.Option(
+            "--by",
+            help="class, server, episode, hour (of the day), replication, controller, or none.  [default: class; "
+            "controller, if there are several]",
+        ),
+    ] = None,
     window: Annotated[
         str | None,
         typer.Option("--window", metavar="LENGTH", help="Also a line for each window: 1h, or a number."),
+    ] = None,
+    controller: Annotated[
+        str | None, typer.Option("--controller", metavar="NAME", help="Of a folder: read the logs of this one only.")
     ] = None,
     target_wait: Annotated[float, typer.Option("--target-wait", help="For the service level.")] = 0.0,
     time_unit: Annotated[
@@ -67,7 +79,7 @@ def log(
     """Read an event log: what it is, its measures and its course in time, and whether it keeps the laws of a queue."""
     with mistakes_told():
         from queueing_ucrl.accounts.log_runs import SECONDS
-        from queueing_ucrl.accounts.log_summary import summarise
+        from queueing_ucrl.accounts.log_summary import DEFAULT, summarise
         from queueing_ucrl.report.layout import open_console
         from queueing_ucrl.report.log_tables import log_data, print_log
 
@@ -76,18 +88,20 @@ def log(
         try:
             summary = summarise(
                 file,
-                by=None if by == "none" else by,
+                by=DEFAULT if by is None else None if by == "none" else by,
                 window=window,
                 target_wait=target_wait,
                 time_unit=time_unit or "",
+                controller=controller,
                 check=check,
             )
         except KeyboardInterrupt:
             end("stopped", 130)
         if export is not None:
-            from queueing_ucrl.data.formats import export_log
+            from queueing_ucrl.data.formats.export import DATED, export_log, format_of
 
-            export_log(file, export)
+            dates = format_of(export) in DATED and time_unit is not None
+            export_log(file, export, unit=time_unit if dates else None)
             tell(f"written: {export}")
         if as_json:
             typer.echo(json.dumps(log_data(summary), indent=2, allow_nan=False))

@@ -45,6 +45,19 @@ Keys of --json:
   abandonments          jobs that give up per unit of time
   method, iterations, seconds
                         how the policy was found
+Of a system whose best policy sees who is there (classes differ in service and
+nobody waits) or an environment, by policy iteration whatever the method:
+  title, units, gain, method, iterations, seconds
+                        as above
+  sees                  "counts" or "environment"
+  states                of the chain that was solved
+  best_table            by counts: the best table found that sees the number
+                        of jobs only: gain, and control_levels where it has
+                        them (else null)
+  environment           in an environment: of each state its share of time
+                        and control_levels
+  plan                  the best policy of the M/M/c/S queue of equal means:
+                        promised (its gain there), gain (here), control_levels
 
 Exit codes: 0 solved, 1 no trustworthy answer in double precision, 2 a mistake
 in the scenario or the options.
@@ -70,10 +83,12 @@ def solve(
     Where arrival rates change in time, that for their means, as if they stayed: not the best that could be done.
     """
     with mistakes_told():
+        from queueing_ucrl.report.beyond_tables import beyond_data, print_beyond
         from queueing_ucrl.report.layout import open_console
         from queueing_ucrl.report.tables import print_solution, solution_data
         from queueing_ucrl.scenario import load_scenario
         from queueing_ucrl.simulation.first_use import NOTICE, is_compiled
+        from queueing_ucrl.solvers.beyond import solve_beyond
         from queueing_ucrl.solvers.solve import METHODS, warm_up
         from queueing_ucrl.solvers.solve import solve as find_best
 
@@ -84,6 +99,13 @@ def solve(
         if sys.stderr.isatty() and not is_compiled("simpy"):
             tell(NOTICE)
         loaded = load_scenario(scenario)
+        beyond = solve_beyond(loaded.system)
+        if beyond is not None:
+            if as_json:
+                typer.echo(json.dumps(beyond_data(loaded, beyond), indent=2, allow_nan=False))
+            else:
+                print_beyond(open_console(), loaded, beyond)
+            return
         if loaded.system.not_markov:
             why = f"{loaded.system.not_markov}, so the number of jobs is no Markov chain to be solved"
             end(f"{shown_path(loaded.path)}: {why}; `queueing-ucrl optimise` finds the best table by simulation", 2)

@@ -44,6 +44,7 @@ LEAST_DAYS = 2.0  # for a pattern of the clock
 DAYS_THAT_VARY = 10  # for a day factor and for changes that last
 LEAST_TESTED = 30  # arrivals
 BATCHES = 20
+MOST_BINS = 2000  # of days, in the search for changes that last: more are taken together
 WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process is near enough
 MOST_FITTED = 50_000  # gaps to which laws are fitted
 EXACT = "exact, of Poisson arrivals"
@@ -269,6 +270,11 @@ class Bins:
     counts: FloatArray
     expected: FloatArray
 
+    @property
+    def group(self) -> int:
+        """So many neighbours are one bin where changes are looked for: years of days would take minutes."""
+        return math.ceil(self.counts.size / MOST_BINS)
+
 
 def level_bins(table: JobTable, times: FloatArray, pattern: StepPattern | None) -> Bins | None:
     """What is looked at to tell how the level moves; None where it is not."""
@@ -291,7 +297,14 @@ def _days(
     if bins is None:
         return None, None
     level = day_factor(bins.counts, bins.expected) if bins.kind == "day" else None
-    return level, change_points(bins.counts, bins.expected, cv=local_day_cv(bins.counts, bins.expected))
+    counts, expected = _grouped(bins.counts, bins.group), _grouped(bins.expected, bins.group)
+    return level, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
+
+
+def _grouped(values: FloatArray, size: int) -> FloatArray:
+    """Sums of so many neighbours each; the last may be of fewer."""
+    found: FloatArray = np.add.reduceat(values, np.arange(0, values.size, size))
+    return found
 
 
 def _gaps(times: FloatArray, rate: float) -> Law | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, fit_arrivals
 from queueing_ucrl.data.balking import Balking
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
-from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs
+from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
 from queueing_ucrl.data.occupancy import fit_balking, fit_servers
 from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
@@ -205,6 +205,7 @@ def fit(
         others = (job_class, service, start, end, patience, abandoned, decision, count)
         if any(name is not None for name in others):
             raise ValueError("columns are named, but not that of the times (time, --time)")
+        time_unit = told_unit(source) if time_unit is None else time_unit
         source, told = known_jobs(source, given.unit(time_unit))
         columns = OF_JOBS
     else:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,8 +78,31 @@ def trace_bytes(fit: Fit) -> bytes:
     return sink.getvalue()
 
 
-def write_fit(fit: Fit, files: FitFiles, figure: bytes | None = None, page: bytes | None = None) -> list[Path]:
-    """Write all of them under other names first, then give them theirs, the scenario last."""
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """One fit at a time gives files of a folder their names, where the system can see to that."""
+    try:
+        import fcntl
+
+        place = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):  # some disks over a network have no locks
+            fcntl.flock(place, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(place)
+
+
+def write_fit(
+    fit: Fit, files: FitFiles, figure: bytes | None = None, page: bytes | None = None, *, force: bool = False
+) -> list[Path]:
+    """Write all of them under other names first, then give them theirs, the scenario last.
+
+    Two fits at once do not mix their files; without `force`, what came to be there meanwhile is left as it is.
+    """
     contents = {files.trace: trace_bytes(fit)}
     contents |= {path: made for path, made in ((files.figure, figure), (files.page, page)) if made is not None}
     contents[files.scenario] = fit.to_toml(files.trace.name).encode()
@@ -91,9 +114,11 @@ def write_fit(fit: Fit, files: FitFiles, figure: bytes | None = None, page: byte
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        for path, part in parts.items():
-            with naming(path):
-                part.replace(path)
+        with _alone_in(files.scenario.parent):
+            files.check(force, figure is not None, page=page is not None)
+            for path, part in parts.items():
+                with naming(path):
+                    part.replace(path)
     finally:
         for part in parts.values():
             with suppress(OSError):

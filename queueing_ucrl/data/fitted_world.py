@@ -114,10 +114,23 @@ def given_values(
     from queueing_ucrl.scenario.toml import read_toml
 
     load_scenario(like)  # its mistakes are told as those of any scenario
-    tables, _ = read_toml(find_scenario(like))
+    path = find_scenario(like)
+    tables = files_found_from(read_toml(path)[0], path.absolute().parent)
     found = tables["class"] if isinstance(tables["class"], list) else [tables["class"]]
     classes, units = {one["name"]: one for one in found}, tables.get("units", {})
     return replace(given, like=shown_path(like), queue=tables["queue"], classes=classes, units=units)
+
+
+def files_found_from(value: Any, folder: Path) -> Any:
+    """Tables of a scenario with the files that they name (of empirical laws) as they are found from anywhere."""
+    if isinstance(value, list):
+        return [files_found_from(one, folder) for one in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: files_found_from(one, folder) for key, one in value.items()}
+    if found.get("kind") == "empirical" and isinstance(found.get("file"), str):
+        found["file"] = str(folder / found["file"])
+    return found
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------
@@ -142,11 +155,25 @@ def world_blocks(
         units.put("money", given.units["money"], f"as in {given.like}")
     queue = _queue(table, services, patiences, found, given, notes)
     classes = [_class(fit, services, patiences, given, table) for fit in arrivals.values()]
+    notes += _without_patience(queue, classes)
     absent = [name for name in given.classes if name not in arrivals]
     if absent:
         notes.append(f"{given.like} also has {', '.join(absent)}, of which the log has no job: left out")
     blocks = [top, *([units] if units.entries else []), queue, *classes, *_controllers(arrivals)]
     return [*blocks, _run(table, arrivals)], notes
+
+
+def _without_patience(queue: Block, classes: list[Block]) -> list[str]:
+    """Costs of giving up have no place in a file where nobody does: they are taken out, and told."""
+    notes = []
+    if not queue.has("patience"):
+        for block in classes:
+            if block.has("abandonment_cost") and not block.has("patience"):
+                block.entries = [entry for entry in block.entries if entry[0] != "abandonment_cost"]
+                notes.append(
+                    f"the log shows nobody of {block.entries[0][1]} giving up: its abandonment_cost is left out"
+                )
+    return notes
 
 
 def _title(table: JobTable) -> str:

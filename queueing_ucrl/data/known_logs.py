@@ -9,6 +9,7 @@ from queueing_ucrl.data.interruptions import interrupted_works
 from queueing_ucrl.data.sources import checked_path
 from queueing_ucrl.data.tables import DEFAULT_UNIT, Columns
 from queueing_ucrl.messages import shown_path
+from queueing_ucrl.scenario.columns import UNITS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,20 @@ def known_jobs(source: Any, time_unit: str | None) -> tuple[pd.DataFrame, list[s
     found = works.loc[came].astype({"job_class": str, "decision": object, "outcome": object})
     found = found.assign(abandoned=found["outcome"] == "abandoned").sort_values("arrival", kind="stable")
     return found, [words] if words else []
+
+
+def told_unit(source: Any) -> str | None:
+    """What an event log's time is counted in, where its file says so in a word that is known."""
+    from queueing_ucrl.accounts.log_rows import open_logs
+
+    paths = [source] if isinstance(source, (str, Path)) else list(source) if isinstance(source, (list, tuple)) else []
+    if len(paths) != 1 or not checked_path(Path(paths[0])).startswith(b"PAR1"):
+        return None
+    try:
+        unit = open_logs(Path(paths[0]))[0].units.time
+    except ValueError:  # no event log: whoever reads it says so
+        return None
+    return unit if unit in UNITS else None
 
 
 def _works(table: pd.DataFrame, interrupted: pd.DataFrame | None) -> pd.DataFrame:

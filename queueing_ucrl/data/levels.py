@@ -245,12 +245,24 @@ def _best_split(
     for k in range(0, simulations, chunk):
         size = min(chunk, simulations - k)
         if cv > 0.0:
-            factors = rng.gamma(1.0 / (cv * cv), cv * cv, size=(size, n.size)) * shares
-            shares_now: FloatArray = factors / factors.sum(axis=1, keepdims=True)
-            drawn = rng.multinomial(total, shares_now)
+            drawn = rng.multinomial(total, _gamma_shares(shares, cv, size, rng))
         else:
             drawn = rng.multinomial(total, shares, size=size)
         # equal counts may differ in their last bits of the statistic
         largest = split_statistics(drawn.astype(np.float64), e).max(axis=1)
         at_least += int(np.sum(largest >= seen[best] * (1.0 - 1e-12)))
     return best + 1, (1 + at_least) / (simulations + 1)
+
+
+def _gamma_shares(shares: FloatArray, cv: float, size: int, rng: np.random.Generator) -> FloatArray:
+    """Shares of bins with a gamma factor each, `size` times.
+
+    Of a large cv nearly all factors are 0, to double precision at times all: then one bin has everything.
+    """
+    factors = rng.gamma(1.0 / (cv * cv), cv * cv, size=(size, shares.size)) * shares
+    total = factors.sum(axis=1)
+    none = np.flatnonzero(total == 0.0)
+    factors[none, rng.choice(shares.size, size=none.size, p=shares)] = 1.0
+    total[none] = 1.0
+    found: FloatArray = factors / total[:, None]
+    return found

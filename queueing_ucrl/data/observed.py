@@ -74,14 +74,14 @@ def windows(observed: Observed, length: float) -> tuple[FloatArray, FloatArray]:
     """
     if not (length > 0 and math.isfinite(length)):
         raise ValueError(f"the length of a window must be a positive finite number, got {length:g}")
-    starts, ends = [], []
-    for begin, end in spans(observed):
-        count = max(1, math.ceil((end - begin) / length - 1e-6))
-        edges = begin + length * np.arange(count + 1)
-        edges[-1] = end
-        starts.append(edges[:-1])
-        ends.append(edges[1:])
-    return np.concatenate(starts), np.concatenate(ends)
+    begin, end = spans(observed).T
+    counts = np.maximum(np.ceil((end - begin) / length - 1e-6), 1.0).astype(np.int64)
+    last = np.cumsum(counts) - 1
+    place = np.arange(last[-1] + 1) - np.repeat(last + 1 - counts, counts)  # within its stretch
+    first = np.repeat(begin, counts)
+    starts, ends = first + length * place, first + length * (place + 1)
+    ends[last] = end
+    return starts, ends
 
 
 def counts_in(times: FloatArray, starts: FloatArray, ends: FloatArray) -> tuple[IntArray, IntArray]:

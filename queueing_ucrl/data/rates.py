@@ -319,9 +319,9 @@ def _same_steps(
         rates[group] = levels[k] * factors * scale
         # 1 / count is the variance of the logarithm: of the step, of the level, less what both share
         step_counts = np.bincount(labels, n.sum(axis=0))[labels]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             count[group] = 1.0 / (1.0 / step_counts + 1.0 / n[k].sum() - 1.0 / total)
-        exposure[group] = np.where(rates[group] > 0, count[group] / rates[group], e[k].sum())
+            exposure[group] = np.where(rates[group] > 0, count[group] / rates[group], e[k].sum())
     return _Fit(f"{name}, same steps", criterion, best.steps + len(groups) - 1, rates, count, exposure)
 
 

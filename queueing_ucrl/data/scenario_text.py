@@ -105,6 +105,10 @@ class Block:
         """A key with its value; floats are rounded by who gives them."""
         self.entries.append((key, value, comments))
 
+    def has(self, key: str) -> bool:
+        """Whether there is such a key."""
+        return any(name == key for name, _, _ in self.entries)
+
     def missing(self, key: str, wanted: str) -> None:
         """A mark in place of a value that nobody has said yet."""
         self.put(key, MARK, wanted)

@@ -375,13 +375,15 @@ def _durations(draft: _Draft, columns: Columns, stamps: Stamps, abandoned: BoolA
     if columns.service is not None or columns.end is not None:
         missing = np.isnan(draft.works) & ~gave_up & ~refused & ~told
         _still_running(draft, columns, came, missing & draft.keep)
-        draft.tell("missing: no service time", missing & np.isnan(draft.running), UNKNOWN_WORK)
+        waiting = _still_waiting(draft, columns, came, missing & draft.keep & np.isnan(draft.running))
+        draft.tell("missing: no service time", missing & np.isnan(draft.running) & ~waiting, UNKNOWN_WORK)
 
 
 def _still_running(draft: _Draft, columns: Columns, came: FloatArray, missing: BoolArray) -> None:
     """Of services without an end, those that were under way when the log ended, and how long they had lasted.
 
-    One that would have lasted longer than any that ended is not taken as such: its end is missing.
+    One that would have lasted longer than any that ended is not taken as such, unless the log says so (`least`): its
+    end is missing.
     """
     starts = came + draft.waits
     if columns.least is not None:
@@ -389,7 +391,7 @@ def _still_running(draft: _Draft, columns: Columns, came: FloatArray, missing: B
     else:
         known = np.concatenate([came[draft.keep], starts[draft.keep], (starts + draft.works)[draft.keep]])
         lasted = np.nanmax(known, initial=-np.inf) - starts
-    longest = np.nanmax(draft.works[draft.keep], initial=0.0)
+    longest = np.inf if columns.least is not None else np.nanmax(draft.works[draft.keep], initial=0.0)
     running = missing & (lasted > 0) & (lasted <= longest)
     draft.running = np.where(running, lasted, np.nan)
     if running.any():
@@ -401,6 +403,22 @@ def _still_running(draft: _Draft, columns: Columns, came: FloatArray, missing: B
             "when services began is not known: if those without a service time were under way when the log ended, the "
             "others are the shorter ones, and their mean is too small"
         )
+
+
+def _still_waiting(draft: _Draft, columns: Columns, came: FloatArray, missing: BoolArray) -> BoolArray:
+    """Of services without an end or a start, those that had not begun when the log ended: a log ends somewhere, so they
+    are no bad rows. An event log says which (`least` is a column); of others, they are those after whom nobody began.
+    """
+    if columns.least is not None:
+        waiting = missing
+    elif columns.start is not None:
+        last = np.max(came[draft.keep & ~np.isnan(draft.waits)], initial=-np.inf)
+        waiting = missing & np.isnan(draft.waits) & (came > last)
+    else:
+        return np.zeros(missing.size, dtype=bool)
+    if waiting.any():
+        draft.findings.notes.append(f"{int(waiting.sum()):,} jobs had not begun their service when the log ended")
+    return waiting
 
 
 # --- order ------------------------------------------------------------------------------------------------------------

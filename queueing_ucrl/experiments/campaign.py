@@ -69,7 +69,9 @@ def study_cells(
 ) -> list[Cell]:
     """A cell for each controller at each point of the sweep; whatever cannot be run says so now."""
     cells = []
-    own = (tuple(accounts), tuple(log_columns))
+    words = {key: word for key, word in scenario.units.plain_data().items() if word}
+    origin = ({"title": scenario.title} if scenario.title else {}) | ({"units": words} if words else {})
+    own = (tuple(accounts), tuple(log_columns), origin)
     for k, point in enumerate(scenario.points or (scenario,)):
         for name, choice in zip(_labels(point), point.controllers, strict=True):
             cells.append(

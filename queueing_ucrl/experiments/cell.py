@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,17 @@ class Cell:
     settings: RunSettings
     accounts: tuple[Account, ...] = ()  # of one's own
     log_columns: tuple[LogColumn, ...] = ()  # likewise, where there is an event log
+    origin: dict[str, Any] = field(default_factory=dict)  # title and units of the scenario, for event logs
 
     def value_columns(self, count: int) -> dict[str, list[Any]]:
         """The swept values as columns of `count` rows; a value may itself be a list."""
         return {key: [value] * count for key, value in self.values.items()}
+
+    @property
+    def log_about(self) -> dict[str, Any]:
+        """What an event log says of where it is from; by `label` readers tell the study's controllers apart."""
+        swept = ", ".join(f"{key} = {value}" for key, value in self.values.items())
+        return {**self.origin, "label": f"{self.name} ({swept})" if swept else self.name}
 
     @property
     def queue(self) -> Queue:

@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -86,11 +87,16 @@ def identity_key(identity: dict[str, Any]) -> str:
 def file_in(folder: Path, kind: str, place: Place, suffix: str = "parquet") -> Path:
     """Where a study's folder has a trial's result, its episodes or its event log: `kind` is one of KINDS."""
     point, name, replication = place
+    return _cell_folder(folder, kind, point, name) / f"{replication:06d}.{suffix}"
+
+
+@lru_cache(maxsize=64)  # it is asked for at every trial
+def _cell_folder(folder: Path, kind: str, point: int, name: str) -> Path:
     safe = name
     if not re.fullmatch("[a-z0-9][a-z0-9_-]{0,40}", name):  # two names must not share a folder
         slug = re.sub("[^A-Za-z0-9_-]+", "_", name)[:40]
         safe = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    return folder / kind / f"{point:04d}" / safe / f"{replication:06d}.{suffix}"
+    return folder / kind / f"{point:04d}" / safe
 
 
 class StudyFolder:
@@ -328,11 +334,13 @@ class StudyFolder:
             with naming(path):
                 with pq.ParquetWriter(part.absolute(), schema) as writer:
                     waiting: list[pa.Table] = []
+                    rows = 0
                     for table in tables:
                         waiting.append(table)
-                        if sum(map(len, waiting)) >= ROW_GROUP:
+                        rows += len(table)
+                        if rows >= ROW_GROUP:
                             writer.write_table(pa.concat_tables(waiting))
-                            waiting = []
+                            waiting, rows = [], 0
                     if waiting:
                         writer.write_table(pa.concat_tables(waiting))
                 put_in_place(part, path)

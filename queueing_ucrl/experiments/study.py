@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES
 from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS, no_expected_reward
-from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.trial import TrialResult
 from queueing_ucrl.model.quantiles import student_quantile
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
 ROWS = 500_000  # of the curves in memory at a time
+TABLES = 16  # of episodes, likewise
 
 
 def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -43,6 +45,18 @@ def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Flo
 def _end_to_end(curves: Sequence[dict[str, FloatArray]], name: str) -> Any:
     """One curve of some trials after the other; nan where there is none."""
     return np.concatenate([curve[name] for curve in curves]) if name in curves[0] else np.nan
+
+
+def _episodes_together(results: Sequence[TrialResult]) -> Iterator[tuple[IntArray, pa.Table]]:
+    """The episodes of trials, those of a few with the same columns at a time, and the replication of each row."""
+    import pyarrow as pa
+
+    sources = ((result.replication, result.episodes) for result in results)
+    parts = ((r, rows) for r, given in sources for rows in (given if isinstance(given, tuple) else row_groups(given)))
+    for _, same in groupby(parts, key=lambda part: part[1].schema):
+        while some := list(islice(same, TABLES)):
+            replications, tables = zip(*some, strict=True)
+            yield np.repeat(replications, [len(rows) for rows in tables]), pa.concat_tables(tables)
 
 
 class StoredResults(Sequence[TrialResult]):
@@ -224,19 +238,17 @@ class Study:
         return pa.schema([*self.value_schema(), *own, *common_schema(found)])
 
     def episode_tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
-        """The rows of `episodes`, a part of a trial at a time."""
+        """The rows of `episodes`, a few trials or a part of one at a time."""
         import pyarrow as pa
 
         for cell, results in zip(self.cells, self.results, strict=True):
             own = as_table([{**cell.values, "controller": cell.name}])
             values = {name: own.column(name)[0] for name in own.column_names}
-            for result in results:
-                source = result.episodes
-                for rows in source if isinstance(source, tuple) else row_groups(source):
-                    columns = {name: pa.repeat(value, len(rows)) for name, value in values.items()}
-                    columns["replication"] = pa.repeat(result.replication, len(rows))
-                    columns |= dict(zip(rows.column_names, rows.itercolumns(), strict=True))
-                    yield fitted(pa.table(columns), schema)
+            for replications, rows in _episodes_together(results):
+                columns = {name: pa.repeat(value, len(rows)) for name, value in values.items()}
+                columns["replication"] = pa.array(replications)
+                columns |= dict(zip(rows.column_names, rows.itercolumns(), strict=True))
+                yield fitted(pa.table(columns), schema)
 
     def measures(self) -> pd.DataFrame:
         """Waits, shares, utilisation and money (`accounts.measures`), tidy: (swept values,) controller, measure,

@@ -52,7 +52,7 @@ class Trial:
         now = None if on_progress is None else lambda time: on_progress(self, time)
         columns = cell.log_columns if self.log else ()
         options: dict[str, Any] = {"log": self.log or False, "log_columns": columns, "accounts": cell.accounts}
-        options |= {"episodes": writer, "on_progress": now}
+        options |= {"log_about": cell.log_about, "episodes": writer, "on_progress": now}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GuaranteeWarning)  # told once, by the study
@@ -81,10 +81,9 @@ def _as_array(column: Any) -> FloatArray:
     """The inverse of `_as_column`."""
     import pyarrow as pa
 
-    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if pa.types.is_fixed_size_list(whole.type):
-        return whole.flatten().to_numpy().reshape(len(whole), whole.type.list_size)
-    return whole.to_numpy()
+    if isinstance(column, pa.FixedSizeListArray):
+        return column.flatten().to_numpy().reshape(len(column), column.type.list_size)
+    return column.to_numpy()
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class TrialResult:
         metadata = {"queueing_ucrl": text, "digest": UNSEALED}
         table = pa.table({name: _as_column(column) for name, column in columns.items()})
         sink = pa.BufferOutputStream()
-        pq.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+        pq.write_table(table.replace_schema_metadata(metadata), sink, compression="snappy", use_dictionary=False)
         write_atomically(path, sealed(sink.getvalue().to_pybytes()))
 
     @classmethod
@@ -160,9 +159,9 @@ class TrialResult:
             if not is_sealed(content):
                 raise DamagedFile(path, "it is not what was written")
             with pq.ParquetFile(pa.BufferReader(content)) as file:  # for small files far cheaper than pq.read_table
-                table = file.read(use_threads=False)
-            columns = dict(zip(table.column_names, map(_as_array, table.itercolumns()), strict=True))
-            about = json.loads(table.schema.metadata[b"queueing_ucrl"])
+                (batch,) = file.read(use_threads=False).combine_chunks().to_batches()
+            columns = dict(zip(batch.schema.names, map(_as_array, batch.columns), strict=True))
+            about = json.loads(batch.schema.metadata[b"queueing_ucrl"])
             if about["key"] != key:
                 raise DamagedFile(path, "it is of another study")
             place = (about["point"], about["name"], about["replication"])

@@ -17,6 +17,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import JobClass, Queue, System
 from queueing_ucrl.solvers.best_stationary import best_stationary
+from queueing_ucrl.solvers.beyond import solve_beyond
 from queueing_ucrl.solvers.periodic import PeriodicSolution, solve_periodic
 from queueing_ucrl.solvers.service import SolveRequest
 
@@ -34,8 +35,9 @@ class _PlansForNothing(Controller):
 class Oracle(Controller):
     """Knows the rates and follows the best policy: its regret is noise around zero.
 
+    Where classes differ in service and nobody waits it sees who is there, and in an environment the state of that.
     Where rates change in time, it knows their long-run means and keeps to the policy that would be best for those: a
-    policy to compare with, not the best one.
+    policy to compare with, not the best one; likewise where no best policy is known.
 
     Options:
         solver: the method that finds the policy: pi-b, pi, vi, vi-ae or lp
@@ -50,7 +52,13 @@ class Oracle(Controller):
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
         assert knowledge.truth is not None
+        best = None if knowledge.system is None else solve_beyond(knowledge.system)
+        if best is not None:
+            return FixedSession(best.policy)
         return OracleSession(SolveRequest(knowledge.truth.on_average().model, self.solver))
+
+    def model_gap(self, system: System) -> str:
+        return "" if solve_beyond(system) is not None else super().model_gap(system)
 
     def cautions(self, queue: Queue) -> list[str]:
         if not queue.drifts:

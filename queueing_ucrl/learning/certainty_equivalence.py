@@ -14,7 +14,7 @@ import numpy as np
 from queueing_ucrl.learning.beliefs import GammaPosterior
 from queueing_ucrl.learning.controller import Knowledge, Session, planned_by_counts
 from queueing_ucrl.learning.counts import CountsSession
-from queueing_ucrl.learning.estimators import PlainEstimate, Posterior
+from queueing_ucrl.learning.estimators import LoadPrior, PlainEstimate, Posterior
 from queueing_ucrl.learning.memories import Discounting, FullHistory, Memory, SlidingWindow
 from queueing_ucrl.learning.options import check_choice, check_period, check_positive
 from queueing_ucrl.learning.planners import CertaintyEquivalence, PosteriorSampling
@@ -24,6 +24,7 @@ from queueing_ucrl.learning.slots import Looking, SlotCounts, SlotSession
 from queueing_ucrl.model.system import System
 
 Forgetting = Literal["window", "discount"]
+Prior = Literal["none", "load"]
 
 MOST_SLOTS = 1000
 LONGEST_PERIOD = 1e5  # mean times between departures of a full house
@@ -48,6 +49,7 @@ class CertaintyEquivalenceLearner(RateLearner):
         forgetting: all at once (window) or little by little (discount)
     """
 
+    only_with: ClassVar[dict[str, str]] = {"forgetting": "memory"}  # options that need another
     service_rate: ServiceRate = "known"
     patience: Patience = "known"
     memory: float | None = None
@@ -109,6 +111,9 @@ class Thompson(CertaintyEquivalenceLearner):
 class CertaintyEquivalent(CertaintyEquivalenceLearner):
     """At each review the best policy for the estimates, lambda_i = N_i / t.
 
+    With the prior "load" they are (N_i + 2/m) / (t + 2/mu_max): as if two jobs had come in the time in which a full
+    house lets two go. That helps while next to nothing was seen, and is forgotten as N grows.
+
     With a period, such as 24 hours, rates are learned by slot of the period. From the second period on the policy is
     the best in time for these estimates ("anticipating"), or in each slot the best if its rates stayed ("following").
 
@@ -119,17 +124,23 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
         period: the time after which arrival rates repeat, where they do; without it, they are taken to be constant
         slots: into so many parts the period is cut, each with rates of its own
         looking: ahead (anticipating), or at the rates of the slot only (following)
+        prior: none, or a load of 1 (load), which counts for as much as two jobs
     """
 
     name: ClassVar[str] = "certainty-equivalent"
+    only_with: ClassVar[dict[str, str]] = {"forgetting": "memory", "slots": "period", "looking": "period"}
     period: float | None = None
     slots: int = 24
     looking: Looking = "anticipating"
+    prior: Prior = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("period", self.period)
         check_choice("looking", self.looking, "anticipating", "following")
+        check_choice("prior", self.prior, "none", "load")
+        if self.prior == "load" and (self.period is not None or not self.knows_service_rate):
+            raise ValueError('prior "load" is for a known service_rate and no period: it is a load of what they say')
         if isinstance(self.slots, bool) or not 1 <= self.slots <= MOST_SLOTS:
             raise ValueError(f"slots must be a whole number from 1 to {MOST_SLOTS}, got {self.slots}")
         if self.period is not None and (self.memory is not None or any(self.unknown.values())):
@@ -138,10 +149,11 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
             )
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
+        load = LoadPrior.of(knowledge) if self.prior == "load" else None
         if knowledge.by_counts and self.memory is None and self.period is None:
-            return CountsSession(knowledge, self.clock(knowledge), self.first_departures)
+            return CountsSession(knowledge, self.clock(knowledge), self.first_departures, load)
         memory = self.new_memory(knowledge.class_count)
-        estimator = PlainEstimate(memory, **self.unknown)
+        estimator = PlainEstimate(memory, load, **self.unknown)
         session = self.session(knowledge, estimator, CertaintyEquivalence(knowledge))
         if self.period is None:
             return session

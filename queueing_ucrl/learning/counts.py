@@ -16,7 +16,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.learning.controller import Knowledge, Plan, Tally
-from queueing_ucrl.learning.estimators import LEAST_DEPARTURES
+from queueing_ucrl.learning.estimators import LEAST_DEPARTURES, LoadPrior
 from queueing_ucrl.learning.schedules import Clock
 from queueing_ucrl.model.laws import Exponential
 from queueing_ucrl.model.policy import Policy
@@ -46,10 +46,11 @@ class ClassEstimates:
 class CountsSession:
     """Counts by class, and the best policy on them, in one run."""
 
-    def __init__(self, knowledge: Knowledge, clock: Clock, departures: int) -> None:
+    def __init__(self, knowledge: Knowledge, clock: Clock, departures: int, load: LoadPrior | None = None) -> None:
         self.knowledge = knowledge
         self.clock = clock
         self.awaited = departures  # before the first review
+        self.load = load
         self.arrivals = np.zeros(knowledge.class_count)
         self.departures = np.zeros(knowledge.class_count)
         self.busy_time = np.zeros(knowledge.class_count)
@@ -67,7 +68,7 @@ class CountsSession:
         self.busy_time += tally.busy_time_by_class
         self.awaited = max(0, self.awaited - tally.departures)
         self.clock.advance(tally.now)
-        rates = self.arrivals / tally.now
+        rates = self.arrivals / tally.now if self.load is None else self.load.rates(self.arrivals, tally.now)
         service, belief = self.knowledge.class_service_rates, ClassEstimates(rates)
         if math.isnan(service[0]):
             told = (self.departures >= LEAST_DEPARTURES) & (self.busy_time > 0.0)
@@ -77,7 +78,7 @@ class CountsSession:
                 return self._everybody(belief)
             # a class that never came is believed to be served as the slowest: it counts for nothing yet
             service = np.where(told, service, np.nanmin(service)) if told.any() else service
-        if not self.arrivals.any():
+        if not rates.any():
             return self._everybody(belief)
         return Plan(self.clock.end, policy=solve_counts(self._system(rates, service)).policy, belief=belief)
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.learning.beliefs import GammaPosterior, Impatience, PointEstimate, UpperLimits
 from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius, truncation, weissman_radius
-from queueing_ucrl.learning.controller import Belief, Tally
+from queueing_ucrl.learning.controller import Belief, Knowledge, Tally
 from queueing_ucrl.learning.intervals import PRIOR_SHAPE, anytime_interval, exact_interval, upper_limits
 from queueing_ucrl.learning.memories import Evidence, FullHistory, Memory
 from queueing_ucrl.learning.schedules import DeltaSchedule
@@ -30,6 +31,23 @@ Interval = Literal["exact", "anytime"]
 ShareSet = Literal["paper", "weissman"]
 
 LEAST_DEPARTURES = 2  # from which the service rate is told
+
+
+class LoadPrior(NamedTuple):
+    """What is held to have been seen before anything was: so many arrivals of each class in so much time."""
+
+    arrivals: FloatArray
+    time: float
+
+    @classmethod
+    def of(cls, knowledge: Knowledge) -> LoadPrior:
+        """Two arrivals in all in the time of two departures of a full house: 2 / m each in 2 / mu_max, a load of 1."""
+        m = knowledge.class_count
+        return cls(np.full(m, 2.0 / m), 2.0 / knowledge.max_service_rate)
+
+    def rates(self, arrivals: FloatArray, time: float) -> FloatArray:
+        """lambda_i with what was seen since."""
+        return (arrivals + self.arrivals) / (time + self.time)
 
 
 class Estimator(Protocol[B_co]):
@@ -206,9 +224,6 @@ class _FromMemory(_Untruncated):
         self.learn_patience = learn_patience
         self.served = _ServiceRecord() if learn_service_rate else None
 
-    def prior(self) -> None:
-        return None
-
     def add(self, tally: Tally) -> Evidence:
         """What counts, with this tally, for the arrival rates; what counts for the service rate is in `served`."""
         seen = self.memory.add(tally)
@@ -224,6 +239,9 @@ class _FromMemory(_Untruncated):
 class Posterior(_FromMemory):
     """The posterior of Jeffreys' prior."""
 
+    def prior(self) -> None:
+        return None
+
     def update(self, tally: Tally, length: float) -> GammaPosterior:
         seen, served = self.add(tally), self.served
         service = None if served is None else (served.departures + PRIOR_SHAPE, served.busy_time)
@@ -231,11 +249,28 @@ class Posterior(_FromMemory):
 
 
 class PlainEstimate(_FromMemory):
-    """What was counted, over the time in which it was."""
+    """What was counted, over the time in which it was; a prior, where there is one, is counted with it."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        load: LoadPrior | None = None,
+        *,
+        learn_service_rate: bool = False,
+        learn_patience: bool = False,
+    ) -> None:
+        super().__init__(memory, learn_service_rate=learn_service_rate, learn_patience=learn_patience)
+        self.load = load
+
+    def prior(self) -> PointEstimate | None:
+        if self.load is None or self.learn_patience:
+            return None
+        return PointEstimate(self.load.arrivals / self.load.time)
 
     def update(self, tally: Tally, length: float) -> PointEstimate:
         seen, served = self.add(tally), self.served
         service = None
         if served is not None:
             service = (served.departures - 1.0) / served.busy_time if served.departures else math.nan
-        return PointEstimate(seen.arrivals / seen.time, service, self.impatience(seen))
+        rates = seen.arrivals / seen.time if self.load is None else self.load.rates(seen.arrivals, seen.time)
+        return PointEstimate(rates, service, self.impatience(seen))

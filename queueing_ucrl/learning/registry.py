@@ -92,6 +92,8 @@ def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
             right = False
         if not right:
             wrong.append((key, f" = {shown(value)} must be {_words(types[key])}"))
+        elif (needed := getattr(kind, "only_with", {}).get(key, key)) not in options and value != known[key].default:
+            wrong.append((key, f" = {shown(value)} has no meaning without {needed}"))
     missing = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     return wrong + [(key, f" is missing; {name} needs it") for key in missing if key not in options]
 

@@ -205,6 +205,8 @@ class System(ReadOnlyArrays):
         self._check_initial()
         if self.discipline != "fifo" and (self.breakdowns or self.setup or isinstance(self.servers, Shifts)):
             raise ValueError("processor sharing is for servers that are always there: no shifts, breakdowns or set-up")
+        if self.discipline != "fifo" and any(self.patience_of(i) is not None for i in range(len(self.classes))):
+            raise ValueError("processor sharing has no patience: jobs are served at once, and nobody waits to give up")
 
     def _check_initial(self) -> None:
         if self.initial is None:

@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "diameter": "the diameter and its lower bounds as the queue grows",
     "readings": "UCRL-AC with other readings of what the paper prints",
     "beyond": "controllers that regret far less, on the paper's queues and 60 random ones",
+    "limits": "how good a learner can be: near a flip, with many servers, and the Bayes optimum",
 }
 
 

@@ -233,7 +233,7 @@ def _level_chart(fit: Fit, k: int, one: ArrivalsFit) -> Chart | None:
     starts = bins.starts + 1.0 if by_day else bins.starts
     dots = Points.of_rates(starts[kept].tolist(), [found[j] for j in kept])
     scale = bins.expected.sum() / bins.counts.sum()
-    edges = [0, *(point.index for point in one.changes.points), len(starts) - 1]
+    edges = [0, *(point.index * bins.group for point in one.changes.points), len(starts) - 1]
     levels = [level.rate * scale for level in one.changes.levels]
     lasting = Curve([float(starts[e]) for e in edges], [*levels, levels[-1]], TAKEN, step=True)
     x = "day of the log" if by_day else Units(fit.table.unit).timed("time")

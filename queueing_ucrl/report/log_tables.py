@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLOCKS, PLAIN = " ▁▂▃▄▅▆▇█", " .:-=+*#@"  # heights of a picture's columns, where the terminal has the first
-KEYS = ("from", "episode", "replication", "job_class", "server")  # columns that say whose measures they are
+CUTS = ("from", "episode", "replication", "controller")  # columns that cut time or runs
+KEYS = (*CUTS, "job_class", "server")  # columns that say whose measures they are
+MOST_BESIDE = 8  # classes or servers that stand beside one another: more have a line each
 IN_A_LINE = ("arrivals", "admitted", "abandoned", "wait", "wait_95", "service_level", "in_system", "earned")
 SHORT = {
     "arrivals": "arrivals",
@@ -80,12 +82,17 @@ def kind_of(summary: LogSummary) -> list[str]:
     words = [f"{what}: event log of a simulation by queueing_ucrl {_all_of(about, 'version')}."]
     if summary.title:
         words.append(f"Scenario: {printable(summary.title)}.")
+    named = [{"controller": log.controller or None} for log in logs]
     words.append(
-        f"Controller {_all_of(about, 'controller')}, seed {_all_of(about, 'seed')}, replication "
+        f"Controller {_all_of(named, 'controller')}, seed {_all_of(about, 'seed')}, replication "
         f"{_all_of(about, 'replication')}, engine {_all_of(about, 'engine')}, horizon {_all_of(about, 'horizon')}."
     )
-    queue = first.metadata.get("queue")
-    if isinstance(queue, dict) and len({str(entry.get("queue")) for entry in about}) == 1:
+    if len({log.controller for log in logs}) > 1:
+        words.append("Controllers are told apart; the picture is a mean over all runs (--controller NAME: of one).")
+    queue, queues = first.metadata.get("queue"), len({str(entry.get("queue")) for entry in about})
+    if queues > 1:
+        words.append(f"The logs are of {queues} different queues: the measures are means over them.")
+    elif isinstance(queue, dict):
         servers = f"{queue.get('servers')} servers" if isinstance(queue.get("servers"), int) else "servers by shifts"
         names = ", ".join(printable(name) for name in first.class_names)
         words.append(f"Queue: {servers}, room for {shown(queue.get('capacity'))}, classes {names}.")
@@ -139,12 +146,11 @@ def _cell(measure: str, mean: float, high: float) -> str:
 
 def _print_measures(console: Console, table: pd.DataFrame, summary: LogSummary, target: float) -> None:
     """A row a measure, a column a class or server; a line each where time is cut."""
-    cut = [key for key in ("from", "episode", "replication") if key in table]
-    if cut:
-        _print_lines(console, table, summary)
-        return
     column = next((key for key in ("job_class", "server") if key in table), None)
     names = list(dict.fromkeys(table[column])) if column else ["all"]
+    if any(key in table for key in CUTS) or len(names) > MOST_BESIDE:
+        _print_lines(console, table, summary)
+        return
     heading = "server" if column == "server" else "measure"
     shown_table = Table(heading, *map(printable, names))
     for measure in LOG_MEASURES:
@@ -166,9 +172,10 @@ def _print_lines(console: Console, table: pd.DataFrame, summary: LogSummary) -> 
     headings = [key.replace("job_class", "class") for key in keys]
     lines = Table(*headings, *(SHORT[measure] for measure in columns), names=len(keys))
     found: dict[tuple[Any, ...], dict[str, str]] = {}
-    for row in table.to_dict("records"):
-        name = tuple(number(row[k], 6) if isinstance(row[k], float) else printable(str(row[k])) for k in keys)
-        found.setdefault(name, {})[row["measure"]] = _cell(row["measure"], row["mean"], math.nan)
+    shown_rows = table[table["measure"].isin(columns)]
+    for measure, mean, *about in zip(*(shown_rows[name].tolist() for name in ("measure", "mean", *keys)), strict=True):
+        name = tuple(number(part, 6) if isinstance(part, float) else printable(str(part)) for part in about)
+        found.setdefault(name, {})[measure] = _cell(measure, mean, math.nan)
     for name, cells in found.items():
         lines.add(*name, *(cells.get(measure, NOTHING) for measure in columns))
     lines.print(console)

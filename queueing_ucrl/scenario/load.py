@@ -13,6 +13,7 @@ from queueing_ucrl.learning.registry import check_options, make_controller
 from queueing_ucrl.messages import printable
 from queueing_ucrl.model.system import LARGEST_TABLE, Queue, System
 from queueing_ucrl.scenario.build import system_of
+from queueing_ucrl.scenario.idle_keys import idle_keys
 from queueing_ucrl.scenario.marks import with_marks
 from queueing_ucrl.scenario.mistakes import Mistake, Place, path_of_keys, refusal, same_names, told, unreadable
 from queueing_ucrl.scenario.names import find_scenario
@@ -97,6 +98,7 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
     mistakes = list(same_names(tables))
     try:
         file = File.model_validate(tables, context={**context_of(tables), "folder": path.parent})
+        mistakes += idle_keys(file)
         controllers = _controllers(file, mistakes)
         if not mistakes:
             if not controllers:

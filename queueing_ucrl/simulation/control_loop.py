@@ -66,9 +66,10 @@ class ControlLoop:
         self.episode = 1
         self.plan: Plan | None = None
         self.policy: Policy | None = None
-        states = np.arange(self.system.capacity + 1)
-        self._busy = np.minimum(states, self.system.most_servers)  # servers, by state
-        self._waiting = states - self._busy
+        self._drifts, self._steady = self.system.drifts, not self.system.unsteady
+        states = np.arange(self.system.capacity + 1.0)
+        busy = np.minimum(states, self.system.most_servers)  # servers, by state
+        self._busy_and_waiting = np.array([busy, states - busy])
         self._admitted = np.zeros_like(ledger.admitted)  # up to the last review, as all that follows
         self._counts = np.zeros_like(ledger.counts)
         self._began = 0.0
@@ -166,36 +167,38 @@ class ControlLoop:
     def tally(
         self,
         now: float,
-        gap_sums: tuple[float, float],
+        sums: tuple[float, float, float, int],
         time_in_state: FloatArray,
         busy_time_by_class: FloatArray,
-        ticks: TickTally | None = None,
-        *,
-        waiting_time: float = 0.0,
-        environment: int = 0,
+        ticks: TickTally | None,
     ) -> Tally:
-        """What was seen since the last call, from the ledger's running totals and the episode's own sums.
+        """What was seen since the last call, from the ledger's running totals and what the engine counted by episode.
 
-        Where c servers are there at all times, busy and waiting time follow from the time in each state.
+        sums: of the gaps between arrivals, of the truncated ones, of waiting; and the environment's state. Where c
+        servers are there at all times, busy and waiting time follow from the time in each state.
         """
-        ledger, steady = self.ledger, not self.system.unsteady
+        ledger, (gap_sum, truncated_gap_sum, waiting_time, environment) = self.ledger, sums
         since = ledger.counts - self._counts
+        if self._steady:
+            busy_time, waiting_time = (self._busy_and_waiting * time_in_state).sum(axis=1).tolist()
+        else:
+            busy_time = float(sum(busy_time_by_class.tolist()))
         seen = Tally(
             now=now,
             duration=now - self._began,
             arrivals=since[ARRIVED],
-            gap_sum=gap_sums[0],
-            truncated_gap_sum=gap_sums[1],
+            gap_sum=gap_sum,
+            truncated_gap_sum=truncated_gap_sum,
             admissions=ledger.admitted - self._admitted,
-            time_in_state=time_in_state.copy(),
-            departures=int(since[DEPARTED].sum()),
-            busy_time=float((self._busy * time_in_state).sum()) if steady else float(sum(busy_time_by_class.tolist())),
+            time_in_state=time_in_state,
+            departures=sum(since[DEPARTED].tolist()),
+            busy_time=busy_time,
             ticks=ticks,
             abandonments=since[ABANDONED],
             starts=since[STARTED],
             departures_by_class=since[DEPARTED],
-            busy_time_by_class=busy_time_by_class.copy(),
-            waiting_time=float((self._waiting * time_in_state).sum()) if steady else waiting_time,
+            busy_time_by_class=busy_time_by_class,
+            waiting_time=waiting_time,
             environment=environment,
         )
         self._began = now
@@ -218,7 +221,7 @@ class ControlLoop:
                 policy=self.policy,
                 belief={} if belief is None else self._columns(belief),
                 truth_inside=None  # rates that change in time are no one truth
-                if belief is None or self.system.drifts
+                if belief is None or self._drifts
                 else belief.contains(self.system.arrival_rates),
             )
         )

@@ -232,7 +232,7 @@ class EpisodeWriter:
 
         self._schema = schema
         self._sink = pa.BufferOutputStream() if self.path is None else part_of(self.path)
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._sink, schema, compression="snappy")
 
     def _row_group(self) -> None:
         table = as_table(self._rows)

@@ -555,20 +555,24 @@ def close_episode(
     time_in_state: FloatArray,
     left: FloatArray,
     now: float,
-) -> None:
-    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class."""
-    pass_time(clocks[0], time_in_state, now)
-    left[:] = 0.0
+) -> tuple[float, float, float, int]:
+    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class.
+
+    The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
+    """
     clock = clocks[0]
+    pass_time(clock, time_in_state, now)
+    left[:] = 0.0
     if clock.shares:
         numbers = np.empty(clock.scheduled, dtype=np.int64)
         for k in range(clock.scheduled):
             numbers[k] = present.jobs[present.job[k]].number
         for k in np.argsort(numbers):  # the oldest first
             left[present.jobs[present.job[k]].job_class] += present.time[k] - given(clock, now)
-        return
-    for k in range(present.servers.size):
-        place = present.servers[k].job
-        if place >= 0:
-            job = present.jobs[place]
-            left[job.job_class] += present.time[job.entry] - now
+    else:
+        for k in range(present.servers.size):
+            place = present.servers[k].job
+            if place >= 0:
+                job = present.jobs[place]
+                left[job.job_class] += present.time[job.entry] - now
+    return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment

@@ -144,19 +144,20 @@ class Kernel(Engine):
         self._write_review()
         if self.solver_latency > 0.0:
             self.asked, self.next_control = plan, self.now + self.solver_latency
-            self.clock["departure_limit"] = NEVER  # nobody is asked again before the answer is there
         else:
             self._adopt(plan)
 
     def _adopt(self, plan: Plan) -> None:
         """The plan's policy is in force from now on."""
-        policy = self.control.adopt(plan, self.now)
-        self._find_row(policy)
+        before, policy = self.control.policy, self.control.adopt(plan, self.now)
+        if policy.sees_more or (before is not None and before.sees_more):  # else the row is the number of jobs
+            self._find_row(policy)
         self.asked = None
         self.next_control = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
-        self.clock["departure_limit"] = self.departure_limit
-        if self.clock["departures"] >= self.departure_limit:
-            self.next_control = self.now
+        if self.departure_limit < NEVER:
+            self.clock["departure_limit"] = self.departure_limit
+            if self.clock["departures"] >= self.departure_limit:
+                self.next_control = self.now
 
     # ---- the bookkeeping
 
@@ -186,7 +187,7 @@ class Kernel(Engine):
             return np.zeros(shape, dtype=np.int64)
 
         columns = 2 if self.plain else 4
-        jobs = reals(columns, sources, JOBS_AT_A_TIME)
+        jobs = reals(columns, sources, self._jobs_at_a_time())
         rows = np.zeros(ROWS if self.log is not None else 2, dtype=ROW)
         common: dict[str, Any] = {
             "clock": np.zeros(1, dtype=CLOCK),
@@ -207,6 +208,11 @@ class Kernel(Engine):
             return PatientState(services=services, servers=np.zeros(c, dtype=JOB), line=line, **common)
         changes = Changes(*change_block(CHANGES_AT_A_TIME))
         return GeneralState(present=self._nobody(), initial=self._initial(), changes=changes, **common)
+
+    def _jobs_at_a_time(self) -> int:
+        """Of each class; in a short run most likely all that come."""
+        most = self.horizon * max(c.peak_rate for c in self.system.classes)
+        return int(min(JOBS_AT_A_TIME, 2.0 * most + 50.0))
 
     def _set_clock(self, clock: np.ndarray[Any, Any]) -> None:
         """As it is at time 0."""
@@ -285,41 +291,32 @@ class Kernel(Engine):
             self.state.buffers.rows[self.clock["used_rows"]] = row
             self.clock["used_rows"] += 1
 
-    def _close_episode(self) -> None:
-        state, tallied = self.state, self.state.tallied
-        if isinstance(state, PatientState):
-            there = (state.services, state.servers, tallied.counts)
-            patient_loop.close_episode(state.clock, *there, tallied.time_in_state, self.left, self.now)
-        else:
-            general_loop.close_episode(state.clock, state.present, tallied.time_in_state, self.left, self.now)
-
     def _take_tally(self) -> Tally:
-        clock, tallied = self.clock, self.state.tallied
-        self._close_episode()
-        gap_sums = (float(clock["gap_sum"]), float(clock["truncated_gap_sum"]))
-        counted: Any = (self.state.ticks[name].copy() for name in TICKS.names[:5])  # type: ignore[index]
-        return self.control.tally(
-            self.now,
-            gap_sums,
-            tallied.time_in_state,
-            tallied.service - self.left,
-            TickTally(*counted) if self.control.ticking else None,
-            waiting_time=float(clock["waiting_time"]),
-            environment=int(clock["environment"]),
-        )
+        state, (counts, _, _, time_in_state, service) = self.state, self.state.tallied
+        end = (time_in_state, self.left, self.now)
+        if isinstance(state, PatientState):
+            sums = patient_loop.close_episode(state.clock, state.services, state.servers, counts, *end)
+        else:
+            sums = general_loop.close_episode(state.clock, state.present, *end)
+        return self.control.tally(self.now, sums, time_in_state.copy(), service - self.left, self._ticks())
+
+    def _ticks(self) -> TickTally | None:
+        if not self.control.ticking:
+            return None
+        return TickTally(*(self.state.ticks[name].copy() for name in TICKS.names[:5]))  # type: ignore[index]
 
     def _unfinished(self) -> list[Unfinished]:
         state, clock = self.state, self.clock
         if isinstance(state, GeneralState):
             there = np.delete(state.present.jobs, state.present.places[clock["in_system"] :])
-            waits = there["server"] < 0
+            columns = (there[name].tolist() for name in ("number", "job_class", "arrival", "start", "server"))
+            jobs = [
+                Unfinished(n, i, arrival, start if start == start else math.nan, server < 0 and start == start)
+                for n, i, arrival, start, server in zip(*columns, strict=True)
+            ]
         else:
-            places = (int(clock["head"]) + np.arange(int(clock["waiting"]))) % state.line.size
-            there = np.concatenate([state.servers[state.services.end_server[: clock["busy"]]], state.line[places]])
-            there["start"][clock["busy"] :] = math.nan
-            waits = np.isnan(there["start"])
-        jobs = there[["number", "job_class", "arrival", "start"]].tolist()
-        return [
-            Unfinished(n, i, arrival, start if start == start else math.nan, bool(waiting and start == start))
-            for (n, i, arrival, start), waiting in sorted(zip(jobs, waits.tolist(), strict=True))
-        ]
+            line = (int(clock["head"]) + np.arange(int(clock["waiting"]))) % state.line.size
+            serving = state.services.end_server[: clock["busy"]]
+            jobs = [Unfinished(n, i, arrival, start) for n, i, arrival, _, start in state.servers[serving].tolist()]
+            jobs += [Unfinished(n, i, arrival, math.nan) for n, i, arrival, *_ in state.line[line].tolist()]
+        return sorted(jobs, key=lambda job: job.job)

@@ -268,9 +268,13 @@ def open_episode(
     now: float,
     truncation: float,
 ) -> None:
-    """What is counted by episode starts anew; left: what is left for the jobs at servers, by class."""
+    """What is counted by episode starts anew; left: what is left for the jobs at servers, by class.
+
+    Until the plan's policy is in force nobody is asked again: no departure calls for a review.
+    """
     clock = clocks[0]
     clock.episode += 1
+    clock.departure_limit = NEVER
     clock.last_move = clock.last_arrival = now
     clock.gap_sum = clock.truncated_gap_sum = clock.waiting_time = 0.0
     clock.truncation = truncation

@@ -97,8 +97,11 @@ def close_episode(
     time_in_state: FloatArray,
     left: FloatArray,
     now: float,
-) -> None:
-    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class."""
+) -> tuple[float, float, float, int]:
+    """What is counted by episode is counted up to now; left: what is left for the jobs at servers, by class.
+
+    The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
+    """
     clock, (end_time, end_server) = clocks[0], services
     pass_time(clock, time_in_state, now)
     count_departed(counts, servers, end_server, clock.busy)
@@ -109,6 +112,7 @@ def close_episode(
     for k in range(ends.size):  # in the order of servers, as the world adds it up
         if ends[k] >= 0.0:
             left[servers[k].job_class] += ends[k] - now
+    return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment
 
 
 @compiled

@@ -85,7 +85,7 @@ def simulate(
     the last bit. log: True keeps the event log in memory (run.events), a path writes it there as Parquet. grid: times
     at which the regret is noted (default: 200, evenly on a log scale). solver_latency: simulated time the solver takes
     to answer; until then the old policy holds. A system whose optimum is not known runs too; run.no_optimum says why.
-    observers: log_columns, accounts, on_review and on_progress, as in `run_once`.
+    observers: log_columns, log_about, accounts, on_review and on_progress, as in `run_once`.
     """
     times = None if grid is None else tuple(np.asarray(grid, dtype=float).tolist())
     settings = RunSettings(horizon, seed=seed, engine=engine, solver_latency=solver_latency, grid=times)
@@ -100,6 +100,7 @@ def run_once(
     *,
     log: bool | str | Path = False,
     log_columns: Sequence[LogColumn] = (),
+    log_about: Mapping[str, Any] | None = None,
     accounts: Sequence[Account] = (),
     episodes: EpisodeWriter | None = None,
     on_review: OnReview | None = None,
@@ -107,9 +108,11 @@ def run_once(
 ) -> Run:
     """One replication of `simulate`, from settings.
 
-    log_columns: columns of one's own for the event log. accounts: of one's own, for run.regret(kind=name). episodes:
-    takes the episodes as they end, in place of run.episodes (and run.solves), so that memory stays flat. on_review: is
-    told the tally and the plan of each review. on_progress: is told the simulated time now and then.
+    log_columns: columns of one's own for the event log. log_about: what its file says besides of where it is from, such
+    as title (of the scenario) and units ({"time": "minutes", "money": "euros"}); plain data, for JSON. accounts: of
+    one's own, for run.regret(kind=name). episodes: takes the episodes as they end, in place of run.episodes (and
+    run.solves), so that memory stays flat. on_review: is told the tally and the plan of each review. on_progress: is
+    told the simulated time now and then.
     Long by its parameters, in and out: it only puts the parts of a run together.
     """
     controller = as_controller(controller)
@@ -130,7 +133,7 @@ def run_once(
     # a log that cannot be opened is told before anything runs
     sink: MemoryLog | ParquetLog | None = None
     if isinstance(log, (str, Path)):
-        metadata = _metadata(system, controller, settings, replication, kind.name)
+        metadata = {**(log_about or {}), **_metadata(system, controller, settings, replication, kind.name)}
         sink = ParquetLog(system, replication, log_columns, Path(log), metadata)
     elif log:
         sink = MemoryLog(system, replication, log_columns)

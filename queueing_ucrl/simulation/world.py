@@ -465,15 +465,9 @@ class World(Engine):
         for job, left in self.shared.left() if self.shared is not None else ():
             self.left[job.job_class] += left
         self.servers.elapse()
-        return self.control.tally(
-            self.env.now,
-            (self.gap_sum, self.truncated_gap_sum),
-            np.array(self.time_in_state),
-            np.array(self.service) - np.array(self.left),
-            self._ticks(),
-            waiting_time=self.servers.waiting_time,
-            environment=self.environment,
-        )
+        sums = (self.gap_sum, self.truncated_gap_sum, self.servers.waiting_time, self.environment)
+        service = np.array(self.service) - np.array(self.left)
+        return self.control.tally(self.env.now, sums, np.array(self.time_in_state), service, self._ticks())
 
     def _close(self) -> list[Unfinished]:
         self.control.close_episode(self._take_tally())

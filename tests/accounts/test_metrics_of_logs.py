@@ -12,6 +12,7 @@ from generators import paper_queue
 from log_worlds import InBlocks, logged_world, plain_sums
 
 import queueing_ucrl as qu
+from queueing_ucrl.accounts.metrics import Stretches
 
 SUMS = {
     "arrivals": (("admit", "reject", "block"), None),
@@ -127,7 +128,10 @@ def test_hours_and_windows_in_words() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"by": "colour"}, "by must be one of class, server, episode, hour, replication or None, got 'colour'"),
+        (
+            {"by": "colour"},
+            "hour, replication, controller or None, got 'colour'",
+        ),
         ({"by": "hour"}, "by hour: time_unit must say"),
         ({"window": "1h"}, "window '1h': the log does not say what its time is counted in"),
         ({"window": "1 parsec"}, "the unit must be one of"),
@@ -154,3 +158,42 @@ def test_waits_that_a_log_does_not_tell_are_found() -> None:
         told, full = as_told(qu.metrics(bare, run.horizon)), as_told(qu.metrics(run.events, run.horizon))
     for measure in ("wait", "wait_95", "throughput", "in_queue", "in_system"):
         assert told[measure, "all"] == pytest.approx(full[measure, "all"], rel=1e-12)
+
+
+@pytest.mark.parametrize("by", ["class", "server", "replication", "controller", None])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_many_windows_at_once_are_as_each_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str | None, runs: int
+) -> None:
+    for k in range(runs):
+        qu.simulate(paper_queue(), "oracle", horizon=40.0 + k, seed=1, replication=k, log=tmp_path / f"{k}.parquet")
+    options = {"by": by, "window": 1.3, "target_wait": 0.05}
+    found = qu.metrics(tmp_path, **options)
+    monkeypatch.setattr(Stretches, "apart", False)
+    pd.testing.assert_frame_equal(found, qu.metrics(tmp_path, **options), check_exact=True)
+    assert len(found) > 200
+
+
+def test_controllers_are_not_mixed(tmp_path: Path) -> None:
+    for name in ("oracle", "admit-all"):
+        qu.simulate(paper_queue(), name, horizon=50.0, seed=1, log=tmp_path / f"{name}.parquet")
+    for by in ("class", "replication", None):
+        with pytest.raises(ValueError, match=r"of 2 controllers \('admit-all', 'oracle'\), which must not be mixed"):
+            qu.metrics(tmp_path, by=by)
+    apart = qu.metrics(tmp_path, by="controller").set_index("controller")
+    for name in ("oracle", "admit-all"):
+        alone = qu.metrics(tmp_path / f"{name}.parquet", by=None)["mean"]
+        assert qu.metrics(tmp_path, by=None, controller=name)["mean"].equals(alone)
+        assert apart.loc[name, "mean"].tolist() == pytest.approx(alone.tolist(), rel=1e-12, nan_ok=True)
+    with pytest.raises(ValueError, match="controller 'best': the logs are of 'admit-all', 'oracle'"):
+        qu.metrics(tmp_path, controller="best")
+
+
+@pytest.mark.parametrize("value", [-1e308, 1.7e308])
+@pytest.mark.parametrize("column", ["time", "wait", "reward", "cost"])
+def test_numbers_that_cannot_be_added_up_are_told(column: str, value: float) -> None:
+    events = qu.simulate(paper_queue(), "oracle", horizon=20.0, seed=1, log=True).events
+    events.loc[4, column] = value
+    for read in (qu.metrics, qu.jobs, *([qu.check_log] if column in ("time", "wait") else [])):
+        with pytest.raises(ValueError, match=rf"row 5: {column} must not be beyond 1e\+100"):
+            read(events)

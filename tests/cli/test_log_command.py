@@ -289,3 +289,49 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(tmp_path: Path) ->
     assert result.exit_code == 0
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mred" in result.stdout
+
+
+def test_controllers_of_a_study_are_told_apart(tmp_path: Path) -> None:
+    """Two of them have one name but for what they remember."""
+    (tmp_path / "s.toml").write_text(
+        'title = "Two memories"\n[units]\ntime = "minutes"\nmoney = "pounds"\n'
+        "[queue]\nservers = 2\ncapacity = 5\nservice_rate = 1.0\n"
+        '[[class]]\nname = "a"\narrival_rate = 2.0\nreward = 1.0\n'
+        '[[controller]]\nname = "certainty-equivalent"\n[[controller]]\nname = "certainty-equivalent"\nmemory = 5.0\n'
+        "[run]\nhorizon = 30.0\nreplications = 2\n"
+    )
+    folder = tmp_path / "out"
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "s.toml"), "--jobs", "1", "--log", "--out", str(folder)])
+    assert result.exit_code == 0, result.output
+    found = json.loads(run(folder, "--json").stdout)
+    names = {row["controller"] for row in found["measures"]}
+    assert len(names) == 2
+    words = " ".join(run(folder).stdout.split())
+    assert "Controllers are told apart" in words
+    assert run(folder, "--by", "class").exit_code == 2
+    alone = json.loads(run(folder, "--controller", min(names), "--json").stdout)
+    assert (alone["runs"], found["runs"]) == (2, 4)
+    assert "job_class" in alone["measures"][0]
+    # a log that left its study's folder still knows what it is of, and in which unit
+    moved = tmp_path / "moved.parquet"
+    moved.write_bytes(next((folder / "events").rglob("*.parquet")).read_bytes())
+    told = json.loads(run(moved, "--window", "600s", "--json").stdout)
+    assert (told["title"], told["units"]) == ("Two memories", {"time": "minutes", "money": "pounds"})
+    assert qu.metrics(moved, window="600s")["to"].max() == 30.0
+    qu.export_log(moved, tmp_path / "moved.xes")
+    minutes, seconds = (tmp_path / "moved.xes").read_text(), tmp_path / "seconds.xes"
+    qu.export_log(moved, seconds, unit="seconds")
+    last = qu.read_events(moved)["time"].max()
+    assert f"1970-01-01T00:{int(last):02d}:" in minutes
+    assert f"1970-01-01T00:00:{int(last):02d}." in seconds.read_text()
+
+
+def test_many_servers_and_windows_fit_the_terminal(tmp_path: Path) -> None:
+    queue = qu.Queue(24, 40, 1.0, [qu.JobClass("a", 20.0, 1.0)])
+    qu.simulate(queue, "admit-all", horizon=20.0, seed=1, log=tmp_path / "l.parquet")
+    shown = run(tmp_path / "l.parquet", "--by", "server").stdout.replace(str(tmp_path), "")
+    assert max(map(len, shown.splitlines())) <= 80
+    assert {f"{k}" for k in range(24)} <= {line.split()[0] for line in shown.splitlines() if line.strip()}
+    result = run(tmp_path / "l.parquet", "--window", "0.001")
+    assert result.exit_code == 2
+    assert "20,000 windows, and at most 10,000 are told" in " ".join(result.stderr.split())

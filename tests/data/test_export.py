@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_logs import world_log, world_run
@@ -75,7 +77,7 @@ def test_what_is_no_event_log_is_told(tmp_path: Path) -> None:
         ("time", "soon", "the column 'time' must hold numbers"),
         ("event", "explode", "row 0: event must be one of"),
         ("event", None, "row 0: event must be one of"),
-        ("job", 1.5, "cannot be read as an event log"),
+        ("job", 1.5, "row 0: job must hold whole numbers of 64 bits, got 1.5"),
         ("job_class", 3, "the column 'job_class' must hold text"),
     ):
         with pytest.raises(ValueError, match=told):
@@ -117,3 +119,43 @@ def test_a_job_that_comes_back_is_told(tmp_path: Path, far: int, piece: int, mon
     events.loc[59, "job"] = gone
     with pytest.raises(ValueError, match=rf"row 59: job {gone} had left before"):
         export(events, tmp_path / "log.csv")
+
+
+def refusal(events: pd.DataFrame, path: Path) -> str:
+    """What is said against exporting it; "" if it was exported."""
+    try:
+        export(events, path)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+ODD = {
+    "bytes": lambda n: [b"\xff\0"] * n,
+    "words": lambda n: ["w"] * n,
+    "lists": lambda n: [[1, 2]] * n,
+    "truth values": lambda n: [True] * n,
+    "dates": lambda n: pd.date_range("2024-01-01", periods=n, freq="1h"),
+    "durations": lambda n: pd.to_timedelta(range(n), unit="h"),
+    "halves": lambda n: [0.5 + k for k in range(n)],
+    "no number of 64 bits": lambda n: [1e300] * n,
+    "numbers above 2^63": lambda n: np.full(n, 2**64 - 1, dtype=np.uint64),
+    "numbers above 2^31": lambda n: np.full(n, 2**40),
+    "infinite": lambda n: [math.inf] * n,
+    "nothing": lambda n: [None] * n,
+}
+
+
+@pytest.mark.parametrize("column", [*world_log("call-centre-day").columns, "mine"])
+def test_a_column_of_a_wrong_type_is_told_by_its_name(tmp_path: Path, column: str) -> None:
+    """Whatever a column holds: one clear message, or a file that is whole."""
+    written = 0
+    for values in ODD.values():
+        events = world_log("call-centre-day").iloc[:12].reset_index(drop=True).copy()
+        events[column] = values(len(events))
+        for suffix in set(SUFFIXES) - {".json", ".xes.gz"}:
+            words = refusal(events, tmp_path / f"{written}{suffix}")
+            written += not words
+            assert not words or re.search(rf"{column}\b", words), words
+            assert len(words) < 400
+    assert len(os.listdir(tmp_path)) == written

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import TypeAdapter
 
 import queueing_ucrl as qu
 from queueing_ucrl.data.fit import Fit
 from queueing_ucrl.data.fit_files import FitFiles, files_for, write_fit
+from queueing_ucrl.data.fitted_world import given_values
 from queueing_ucrl.data.scenario_text import law_table, outward, toml_value
 from queueing_ucrl.data.synthetic import synthetic_log, write_log
 from queueing_ucrl.scenario.parts import LawTable
@@ -75,6 +77,14 @@ def test_the_promise_suffers_where_service_is_not_exponential() -> None:
     assert not found.promise.is_kept
     assert found.promise.share > 0.01
     assert any("not exponential" in words for words in found.words)
+
+
+def test_a_cost_of_giving_up_needs_somebody_who_does(log: pd.DataFrame) -> None:
+    """The file would be refused with it: nobody in this log gives up."""
+    found = qu.fit(log, "time", "job_class", **COLUMNS, **KNOWN, abandonment_costs={"gold": 2.0})
+    assert found.system is not None
+    assert "abandonment_cost" not in found.to_toml()
+    assert "the log shows nobody of gold giving up: its abandonment_cost is left out" in found.notes
 
 
 def test_what_a_log_cannot_tell_is_marked_and_refused(log: pd.DataFrame, tmp_path: Path) -> None:
@@ -256,6 +266,98 @@ def test_a_write_that_fails_leaves_nothing(fitted: Fit, tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_grows_too_large_leaves_nothing(fitted: Fit, tmp_path: Path) -> None:
+    """As on a full disk: the system itself refuses to write on."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"calls\.trace\.parquet"):
+            write_fit(fitted, FitFiles(tmp_path / "calls.toml"), b"x" * 4001)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_came_to_be_there_meanwhile_is_left_as_it_is(fitted: Fit, tmp_path: Path) -> None:
+    files = FitFiles(tmp_path / "calls.toml")
+    files.check(force=False, figure=False)
+    files.trace.write_text("another's")  # while the fit was under way
+    with pytest.raises(ValueError, match=r"calls\.trace\.parquet: is there already"):
+        write_fit(fitted, files)
+    assert [path.name for path in tmp_path.iterdir()] == [files.trace.name]
+    assert files.trace.read_text() == "another's"
+
+
+def test_fits_at_once_do_not_mix_their_files(fitted: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both write over what is there: the scenario and the trace are of the same one in the end."""
+    import threading
+    import time
+
+    files = FitFiles(tmp_path / "calls.toml")
+    monkeypatch.setattr(
+        "queueing_ucrl.data.fit_files.trace_bytes", lambda fit: threading.current_thread().name.encode()
+    )
+    monkeypatch.setattr(Fit, "to_toml", lambda self, trace: threading.current_thread().name)
+    renamed = Path.replace
+
+    def slowly(self: Path, target: Path) -> Path:
+        time.sleep(0.02)
+        return renamed(self, target)
+
+    monkeypatch.setattr(Path, "replace", slowly)
+    for _ in range(5):
+        both = [threading.Thread(target=write_fit, args=(fitted, files), kwargs={"force": True}) for _ in range(2)]
+        for one in both:
+            one.start()
+        for one in both:
+            one.join()
+        assert files.scenario.read_text() == files.trace.read_text()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_law_in_a_file_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario that is taken as an example names files beside it; the fitted scenario lies elsewhere."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "calls.csv").write_text("s\n1.0\n2.0\n4.5\n")
+    law = '{ kind = "empirical", file = "calls.csv", column = "s" }'
+    (tmp_path / "there" / "like.toml").write_text(
+        f"[queue]\nservers = 2\ncapacity = 5\nservice = {law}\n[[class]]\n"
+        f'name = "gold"\narrival_rate = 1.0\nreward = 1.0\npatience = {law}\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    given = given_values(None, None, {}, {}, {}, "there/like.toml")
+    for table in (given.queue["service"], given.of_class("gold", "patience")):
+        made = TypeAdapter(LawTable).validate_python(table).made(Path("/"))
+        assert made.mean == pytest.approx(2.5)
+
+
+def test_jobs_that_are_there_when_the_log_ends_are_no_bad_rows() -> None:
+    """In service or in the queue: the log ends somewhere, and says so."""
+    queue = qu.Queue(2, 30, 0.05, [qu.JobClass("a", 1.0, 1.0)])
+    events = qu.simulate(queue, "admit-all", horizon=60.0, seed=4, log=True).events
+    left = qu.jobs(events)
+    left = left[left["outcome"] == "unfinished"]
+    assert left["start"].notna().sum() == 2
+    assert left["start"].isna().sum() > 5
+    found = qu.fit(events, strict=True)
+    assert found.table.bad_rows == ()
+    lasted = events["time"].max() - left["start"].dropna()
+    assert sorted(found.table.running[~np.isnan(found.table.running)]) == pytest.approx(sorted(lasted))
+    assert any("2 services were under way" in note for note in found.notes)
+    assert any("had not begun their service when the log ended" in note for note in found.notes)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_log_of_eighty_years(tmp_path: Path) -> None:
+    """A stamp a year: some 30,000 days, nearly all of them empty."""
+    lines = "".join(f"{1900 + k}-06-01T12:00:00Z,{'ab'[k % 2]},{1 + k % 7}\n" for k in range(80))
+    (tmp_path / "log.csv").write_text("t,k,s\n" + lines)
+    found = qu.fit(tmp_path / "log.csv", "t", "k", service="s", timezone="Europe/Berlin", time_unit="days")
+    for fit in found.arrivals.values():
+        assert fit.mean_rate == pytest.approx(0.5 / 365.25, rel=0.05)
+
+
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
@@ -269,8 +371,6 @@ def test_a_write_that_fails_leaves_nothing(fitted: Fit, tmp_path: Path, monkeypa
 )  # fmt: skip
 def test_a_law_is_written_as_it_is_read(law: qu.Law) -> None:
     import tomllib
-
-    from pydantic import TypeAdapter
 
     table = tomllib.loads(f"law = {toml_value(law_table(law))}")["law"]
     read = TypeAdapter(LawTable).validate_python(table).made(Path())

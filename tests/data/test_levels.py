@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queueing_ucrl.data.levels import (
+    _gamma_shares,
     change_points,
     day_counts,
     day_factor,
@@ -161,3 +162,13 @@ def test_the_same_log_gives_the_same_answer() -> None:
 def test_nothing_to_split(counts: list[int]) -> None:
     found = change_points(counts, np.ones(len(counts)))
     assert (found.points, found.p_value) == ((), 1.0)
+
+
+@pytest.mark.parametrize("cv", [0.3, 3.0, 1e4])
+def test_shares_with_gamma_factors_are_shares(cv: float) -> None:
+    """Even where all factors are 0 to double precision; each bin's mean share is its own."""
+    shares = np.array([0.5, 0.3, 0.2])
+    found = _gamma_shares(shares, cv, 4000, np.random.default_rng(1))
+    assert found.sum(axis=1) == pytest.approx(1.0)
+    if cv == 1e4:  # 4 standard errors of 4000 draws of one bin
+        assert found.mean(axis=0) == pytest.approx(shares, abs=4 * math.sqrt(0.25 / 4000))

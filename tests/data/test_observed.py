@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -87,3 +88,17 @@ def test_mistakes_are_named() -> None:
 def test_a_time_on_the_edge_of_a_slot_belongs_to_the_slot_that_begins(edge: int, slots: int, period: float) -> None:
     """Widths here are whole numbers or halves, so that edges are exact."""
     assert slot_of([edge * (period / slots)], period, slots)[0] == edge % slots
+
+
+def test_windows_are_those_of_each_stretch() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        edges = np.cumsum(rng.exponential(1.0, 2 * rng.integers(1, 8)))
+        parts, length = edges.reshape(-1, 2), float(rng.choice([0.01, 0.3, 1.0, 10.0]))
+        starts, ends = windows(parts, length)
+        expected = []
+        for begin, end in parts.tolist():
+            count = max(1, math.ceil((end - begin) / length - 1e-6))
+            inside = [begin + length * k for k in range(count)]
+            expected += list(zip(inside, [*inside[1:], end], strict=True))
+        assert list(zip(starts.tolist(), ends.tolist(), strict=True)) == expected

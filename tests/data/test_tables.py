@@ -57,6 +57,24 @@ def test_a_good_log_is_read_as_it_is(tmp_path: Path) -> None:
     assert trace["decision"].isna().all()
 
 
+def test_the_end_of_a_log_is_no_bad_row(tmp_path: Path) -> None:
+    """Services under way and jobs in the queue at the end are not refused; a start that is missing amid others is."""
+    columns = Columns("t", "k", start="a", end="b")
+    rows = [f"{k}.5,a,{k}.75,{k + 3}.25" for k in range(40)]
+    ends = [*rows, "40.5,a,40.75,", "41.5,a,,", "42.5,a,,"]
+
+    def table(some: list[str], **options: object) -> JobTable:
+        return read_jobs(written(tmp_path, lines_of(some, "t,k,a,b")), columns, **options)  # type: ignore[arg-type]
+
+    found = table(ends, strict=True)
+    assert found.bad_rows == ()
+    assert np.flatnonzero(~np.isnan(found.running)).tolist() == [40]
+    amid = [*rows[:20], "19.6,a,,", *rows[20:]]
+    assert only(table(amid)).count == 1
+    with pytest.raises(ValueError, match=r"no service time \(line 22\)"):
+        table(amid, strict=True)
+
+
 # --- bad rows ---------------------------------------------------------------------------------------------------------
 
 BAD = {

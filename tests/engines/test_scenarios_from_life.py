@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from twin_engines import differing, left_behind, new_engine
 from typer.testing import CliRunner
 
@@ -15,6 +16,7 @@ from queueing_ucrl.cli import app
 from queueing_ucrl.simulation.event_log import EVENTS
 from queueing_ucrl.simulation.kernel import Kernel
 from queueing_ucrl.simulation.world import World
+from queueing_ucrl.solvers.beyond import gain_beyond
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "worlds.md").read_text(encoding="utf-8")
@@ -26,6 +28,7 @@ WORLDS = {
     "llm-inference": (400.0, {"abandon"}),
     "spot-cluster": (20.0, {"breakdown", "repair", "resume"}),
 }
+EXACT = {"ev-charging-vans": (40.0, {"block"}), "network-bursts": (200.0, {"environment", "reject"})}
 each_world = pytest.mark.parametrize("name", WORLDS)
 
 
@@ -35,15 +38,16 @@ def loaded(name: str) -> qu.Scenario:
 
 def test_every_scenario_without_a_markov_chain_is_among_them() -> None:
     shipped = {path.stem for path in (ROOT / "scenarios").glob("*.toml") if loaded(path.stem).system.not_markov}
-    assert shipped == set(WORLDS)
+    assert shipped == {*WORLDS, *EXACT}
 
 
-@each_world
+@pytest.mark.parametrize("name", [*WORLDS, *EXACT])
 def test_both_engines_agree_and_what_the_file_is_about_happens(name: str) -> None:
-    horizon, told = WORLDS[name]
+    horizon, told = {**WORLDS, **EXACT}[name]
     results = []
     for kind in (World, Kernel):
-        engine = new_engine(kind, loaded(name).system, qu.AdmitAll(), horizon=horizon, seed=3, grid=[horizon / 2])
+        controller: qu.Controller = qu.AdmitAll() if name in WORLDS else qu.Oracle()
+        engine = new_engine(kind, loaded(name).system, controller, horizon=horizon, seed=3, grid=[horizon / 2])
         results.append(left_behind(engine, engine.run()))
     assert differing(*results) == []
     seen = {EVENTS[event] for event in np.concatenate(engine.log.blocks)["event"].tolist()}  # type: ignore[union-attr]
@@ -85,3 +89,39 @@ def test_patterns_and_bursts_average_one(name: str) -> None:
         assert system.total_arrival_rate == pytest.approx(5.53 + 2.57, rel=1e-3)
     if name == "dispatch":
         assert system.total_arrival_rate == pytest.approx(54.0 + 60.0 + 12.0)
+
+
+# ---- richer ones with an exact optimum
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_solve_gives_the_optimum_and_what_the_plan_earns(name: str) -> None:
+    solved = CliRunner().invoke(app, ["solve", str(ROOT / "scenarios" / f"{name}.toml"), "--json"])
+    assert solved.exit_code == 0, solved.output
+    told = json.loads(solved.stdout)
+    system = loaded(name).system
+    assert told["gain"] == qu.solve(system).gain
+    assert told["plan"]["promised"] == qu.solve(system.queue).gain
+    assert told["plan"]["gain"] < 0.96 * told["gain"]
+    if told["sees"] == "counts":
+        assert told["plan"]["gain"] < told["best_table"]["gain"] < told["gain"]
+    text = CliRunner().invoke(app, ["solve", str(ROOT / "scenarios" / f"{name}.toml")]).stdout
+    for value in (told["gain"], told["plan"]["gain"], told["plan"]["promised"]):
+        assert f"{value:.6g}" in text
+        assert f"{value:.5g}" in PAGE, value
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_oracle_earns_the_optimum_and_the_plan_what_is_told(name: str) -> None:
+    """20 replications; a fails for one seed in a thousand each (Student's t)."""
+    system = loaded(name).system
+    best, plan = qu.solve(system), qu.solve(system.queue).policy
+    assert qu.Oracle().model_gap(system) == ""
+    horizon = 4000.0 / system.total_arrival_rate
+    for controller, gain in (("oracle", best.gain), (plan, gain_beyond(system, plan))):
+        earned = []
+        for k in range(20):
+            run = qu.simulate(system, controller, horizon=horizon, seed=3, replication=k, grid=[0.1 * horizon, horizon])
+            early, late = run.rewards("realised_reward")["reward"].to_numpy()
+            earned.append((late - early) / (0.9 * horizon))
+        assert stats.ttest_1samp(earned, gain).pvalue > 1e-3

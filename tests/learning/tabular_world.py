@@ -11,7 +11,21 @@ from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally
 
 @compiled
 def _episode(
-    admits, rates, pay, service_rates, tick_rate, limits, numbers, used, state, visits, ups, downs, sums, squares
+    admits,
+    rates,
+    pay,
+    service_rates,
+    tick_rate,
+    limits,
+    numbers,
+    used,
+    state,
+    visits,
+    ups,
+    downs,
+    admitted,
+    sums,
+    squares,
 ):  # type: ignore[no-untyped-def]
     """Ticks until a state's visits reach their limit or the numbers are used up; (numbers used, state, why)."""
     capacity, classes = admits.shape
@@ -29,6 +43,7 @@ def _episode(
                 if z < rates[i]:
                     if admits[s, i]:
                         ups[s] += 1
+                        admitted[s, i] += 1
                         state = s + 1
                         sums[s] += pay[s, i]
                         squares[s] += pay[s, i] ** 2
@@ -62,21 +77,23 @@ class TickWorld:
             plan = self.plans[-1]
             X = self.queue.capacity + 1
             counts = [np.zeros(X, dtype=np.int64) for _ in range(3)]
+            admitted = np.zeros(self.queue.rewards.shape, dtype=np.int64)
             sums = [np.zeros(X) for _ in range(2)]
             assert plan.policy is not None
             assert plan.visit_limits is not None
             queue = (self.queue.arrival_rates, self.pay, self.queue.service_rates, self.knowledge.tick_rate)
             at = (numbers, used, self.state)
-            used, self.state, reviewed = _episode(plan.policy.admits, *queue, plan.visit_limits, *at, *counts, *sums)
+            used, self.state, reviewed = _episode(
+                plan.policy.admits, *queue, plan.visit_limits, *at, *counts, admitted, *sums
+            )
             if not reviewed:
                 break
             tally = TickTally(counts[0], counts[1], counts[2], sums[0], sums[1])
             self.tallies.append(tally)
-            self.plans.append(self.session.review(_tally(self.queue, tally, used / self.knowledge.tick_rate)))
+            self.plans.append(self.session.review(_tally(admitted, tally, used / self.knowledge.tick_rate)))
         return self.plans[-1]
 
 
-def _tally(queue: qu.Queue, ticks: TickTally, now: float) -> Tally:
-    m, S = len(queue.classes), queue.capacity
-    nobody, nowhere = np.zeros(m, dtype=np.int64), np.zeros((S, m), dtype=np.int64)
-    return Tally(now, 0.0, nobody, 0.0, 0.0, nowhere, np.zeros(S + 1), 0, 0.0, ticks)
+def _tally(admitted: np.ndarray, ticks: TickTally, now: float) -> Tally:
+    S, m = admitted.shape
+    return Tally(now, 0.0, np.zeros(m, dtype=np.int64), 0.0, 0.0, admitted, np.zeros(S + 1), 0, 0.0, ticks)

@@ -57,7 +57,7 @@ def test_kl_ucrl_covers(law: np.ndarray, n: int) -> None:
     random = np.random.default_rng(3)
     delta, trials = 0.5, 4000
     p = frequencies(random, law, n, trials)
-    C_R, C_P = kl_ucrl.constants(3, 2, n, delta)
+    C_R, C_P = kl_ucrl.reward_constant(3, 2, n, delta), kl_ucrl.transition_constant(3, 3, 2, n, delta)
     with np.errstate(divide="ignore", invalid="ignore"):
         divergence = np.where(p > 0, p * np.log(p / law), 0.0).sum(axis=1)
     assert few_enough(int((divergence > C_P / n).sum()), trials, delta)
@@ -145,7 +145,7 @@ def test_constants_at_a_point() -> None:
     )
     B = math.log(2 * math.e * 441 * 3 * math.log(1000) / 0.05)
     G = B + 1 / math.log(1000)
-    C_R, C_P = kl_ucrl.constants(21, 3, 1000, 0.05)
+    C_R, C_P = kl_ucrl.reward_constant(21, 3, 1000, 0.05), kl_ucrl.transition_constant(21, 21, 3, 1000, 0.05)
     assert pytest.approx(21 * (B + math.log(G) * (1 + 1 / G))) == C_P
     assert pytest.approx(math.sqrt(math.log(4 * 63 * math.log(1000) / 0.05) / 1.99)) == C_R
 

@@ -331,3 +331,24 @@ def test_the_page_names_experiments_and_figures_that_exist():
     assert commands
     for names in commands:
         chosen_experiments(names.split())
+
+
+# beyond the paper
+
+
+def test_limits_at_a_tiny_scale(tmp_path):
+    """Theory beside simulation: every row of both, within six half intervals of each other where both are numbers."""
+    result = run("limits", "--horizon", 2000, "--replications", 2, "--jobs", 1, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    frame = pd.read_parquet(tmp_path / "out" / "limits.parquet")
+    assert set(frame["study"]) == {"flip", "bounded", "servers", "bayes", "prior"}
+    flips = frame[frame["study"] == "flip"]
+    assert len(flips) == 9
+    assert np.all(np.abs(flips["lost"] - flips["expected"]) <= 6.0 * flips["half_interval"])
+    last = frame[(frame["study"] == "servers") & (frame["time"] == 1000.0)]
+    assert last["servers"].tolist() == [4, 16, 64, 256]
+    assert np.all(np.abs(last["lost"] - last["expected"]) <= 6.0 * last["half_interval"])
+    bayes = frame[frame["study"] == "bayes"]
+    assert np.all(bayes["posterior mean"] < 1.06 * bayes["best"])
+    assert np.all(bayes["N / t"] > bayes["posterior mean"])
+    assert "| c = 256 |" in (tmp_path / "out" / "limits.md").read_text()

@@ -170,6 +170,28 @@ def test_breakdowns_of_exponential_servers_are_an_exact_chain(speed: float) -> N
     assert worst_mean(shares) > ERROR
 
 
+def test_the_chain_of_breakdowns_has_its_limits() -> None:
+    """Fast: in s jobs leave at E[min(s, U)], U servers up, binomial. Slow: the mean over U of the law of M/M/U/S."""
+    c, S, rate, up, down = 2, 5, 1.6, 3.0, 1.0
+    a = up / (up + down)
+    there = np.array([(1 - a) ** 2, 2 * a * (1 - a), a**2])
+    for speed in (1e-7, 1e7):
+        rates = np.zeros((c + 1, c + 1))
+        for e in range(c):
+            rates[e, e + 1], rates[e + 1, e] = speed * (c - e) / down, speed * (e + 1) / up
+        law = stationary(S, np.full(c + 1, rate), np.arange(c + 1), rates).sum(axis=1)
+        if speed > 1:
+            deaths = [sum(p * min(s, u) for u, p in enumerate(there)) for s in range(1, S + 1)]
+            limit = np.cumprod([1.0, *(rate / death for death in deaths)])
+            limit /= limit.sum()
+        else:
+            limit = np.append(np.zeros(S), 1.0) * there[0]  # nobody ever leaves
+            for u in (1, 2):
+                weights = np.cumprod([1.0] + [rate / min(s, u) for s in range(1, S + 1)])
+                limit += there[u] * weights / weights.sum()
+        np.testing.assert_allclose(law, limit, atol=1e-5)
+
+
 def test_an_environment_is_an_exact_chain() -> None:
     rates = np.array([[0.0, 0.3, 0.1], [0.5, 0.0, 0.2], [0.1, 0.6, 0.0]])
     factors, servers, S, rate = np.array([0.4, 1.0, 2.5]), (3, 2, 1), 6, 1.5

@@ -38,6 +38,8 @@ CREATE TABLE object_object (
 ) WITHOUT ROWID;
 """
 
+LARGEST = 2**63 - 1  # of a whole number in SQLite
+
 
 def write_sqlite(log: LogSource, path: Path, calendar: Calendar) -> None:
     """The log as a database at `path`, an empty file."""
@@ -102,7 +104,7 @@ def _fill(
         rows: dict[str, list[tuple[Any, ...]]] = {}
         for name, kind, date, known, new, related in events_of(piece, names, calendar, objects, row):
             rows.setdefault("event", []).append((name, kind))
-            values = (_cell(known.get(key)) for key in types[kind])
+            values = (_cell(known.get(key), key, log.name) for key in types[kind])
             rows.setdefault(f"event_{_mapped(kind)}", []).append((name, date, *values))
             rows.setdefault("event_object", []).extend((name, *relation) for relation in related)
             for entry in new:
@@ -115,7 +117,9 @@ def _fill(
         row += piece.num_rows
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: Any, column: str, log: str) -> Any:
+    if isinstance(value, int) and value > LARGEST:
+        raise ValueError(f"{log}: the column {shown(column)} holds {value}: SQLite has whole numbers up to {LARGEST}")
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 

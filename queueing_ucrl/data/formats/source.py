@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_rows import COUNTS, FLOATS
 from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import shown, shown_path
 from queueing_ucrl.simulation.event_log import EVENTS, ParquetLog
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PIECE = 50_000  # rows that are in memory at once
 REQUIRED = ("time", "event", "job", "job_class")
+NUMBERS = ("time", *FLOATS, "expected_reward")
 # events after which a job is no longer there, and what has become of it
 LEAVES = {"depart": "served", "abandon": "abandoned", "reject": "rejected", "block": "blocked"}
 
@@ -202,7 +204,7 @@ def _of_frame(frame: Any, name: str) -> LogSource:
     def pieces() -> Iterator[pa.Table]:
         for begin in range(0, table.num_rows, PIECE):
             with told_by_arrow(name):
-                piece = _plain(table.slice(begin, PIECE), schema)
+                piece = _plain(table.slice(begin, PIECE), schema, name, begin)
             yield piece
 
     return LogSource(name, schema, {}, pieces, lambda: _values([table.column("job_class")]))
@@ -224,9 +226,11 @@ def _of_file(path: Path) -> LogSource:
     schema = _checked(kept.remove_metadata(), name)
 
     def pieces() -> Iterator[pa.Table]:
+        first = 0
         with told_by_arrow(name), pq.ParquetFile(path.absolute()) as file:
             for batch in file.iter_batches(PIECE):
-                yield _plain(pa.Table.from_batches([batch]), schema)
+                yield _plain(pa.Table.from_batches([batch]), schema, name, first)
+                first += batch.num_rows
 
     def classes() -> list[str]:
         with told_by_arrow(name), pq.ParquetFile(path.absolute()) as file:
@@ -250,7 +254,7 @@ def _metadata(kept: dict[bytes, bytes]) -> dict[str, Any]:
     """What the file says of its run; {} if another program wrote it."""
     try:
         found = json.loads(kept.get(b"queueing_ucrl", b"{}"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -273,26 +277,62 @@ def _checked(schema: pa.Schema, name: str) -> pa.Schema:
     for column in REQUIRED:
         if column not in schema.names:
             raise ValueError(f"{name} has no column {column!r}: an event log has {', '.join(REQUIRED)}, and more")
-    whole = {"job": pa.int64(), "server": pa.int32(), "replication": pa.int32(), "episode": pa.int32()}
     fields = []
     for entry in schema:
         kind = entry.type.value_type if pa.types.is_dictionary(entry.type) else entry.type
-        words = ""
+        wanted = _known_type(entry.name)
         if pa.types.is_large_string(kind) or (hasattr(pa.types, "is_string_view") and pa.types.is_string_view(kind)):
             kind = pa.string()
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
-        if entry.name == "time":
-            kind, words = pa.float64(), "" if is_number else "numbers"
-        elif entry.name in whole:
-            # pandas keeps whole numbers of which some are missing as floating ones
-            kind, words = kind if pa.types.is_integer(kind) else whole[entry.name], "" if is_number else "whole numbers"
-        elif entry.name in ("event", "job_class") and not pa.types.is_string(kind):
-            kind, words = pa.string(), "" if pa.types.is_null(kind) else "text"
-        if words:
-            raise ValueError(f"{name}: the column {entry.name!r} must hold {words}, not {entry.type}")
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if wanted is not None:
+            right = pa.types.is_string(kind) if pa.types.is_string(wanted) else is_number
+            if not right and not pa.types.is_null(kind):
+                raise ValueError(f"{name}: the column {entry.name!r} must hold {_words_of(wanted)}, not {entry.type}")
+            kind = wanted
         fields.append(pa.field(entry.name, kind))
     return pa.schema(fields)
 
 
-def _plain(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    return table.cast(schema).combine_chunks()
+def _known_type(column: str) -> pa.DataType | None:
+    """Of a column that event logs have; None of one's own."""
+    import pyarrow as pa
+
+    if column in ("event", "job_class"):
+        return pa.string()
+    if column == "job":
+        return pa.int64()
+    return pa.int32() if column in COUNTS else pa.float64() if column in NUMBERS else None
+
+
+def _words_of(kind: pa.DataType) -> str:
+    import pyarrow as pa
+
+    return "text" if pa.types.is_string(kind) else "numbers" if pa.types.is_floating(kind) else "whole numbers"
+
+
+def _plain(table: pa.Table, schema: pa.Schema, name: str, first: int) -> pa.Table:
+    """The table with columns of these types; a ValueError names the column and row (from `first`) that cannot be."""
+    import pyarrow as pa
+
+    columns = []
+    for column, entry in zip(table.columns, schema, strict=True):
+        try:
+            columns.append(column.cast(entry.type))
+        except pa.ArrowException:
+            k = next(k for k, value in enumerate(column) if not _can_be(value, entry.type))
+            given = shown(column[k].as_py())
+            raise ValueError(
+                f"{name}, row {first + k}: {entry.name} must hold {_words_of(entry.type)} of {entry.type.bit_width} "
+                f"bits, got {given}"
+            ) from None
+    return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
+
+
+def _can_be(value: pa.Scalar, kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    try:
+        value.cast(kind)
+    except pa.ArrowException:
+        return False
+    return True

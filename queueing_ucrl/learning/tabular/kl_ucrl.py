@@ -4,6 +4,8 @@ r"""KL-UCRL (Filippi, Cappe, Garivier 2010): transition laws in Kullback-Leibler
     KL(p^ || q) <= C_P / N,       C_P = X [B + log(G) (1 + 1/G)],  B = log(2 e X^2 A log T / delta),  G = B + 1 / log T
 
 with log(max(2, t)) for log T, as the horizon is not known. A pair never seen may do anything.
+Told what outcomes a tick may have (`structure`), K of them, it has K [...] for C_P and K X A for X^2 A in B: as many
+probabilities as there are to learn.
 
 Inner maximum over KL(p^ || q) <= C. Let Z be the support of p^, M the largest u on it, d = M - u >= 0 there, and
 
@@ -28,7 +30,8 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.elementary import exp, log, log1p
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import kind_of_set
-from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, StructuredLearner
+from queueing_ucrl.learning.tabular.structure import OutcomeCounts, Outcomes, value_outcomes, with_departure
 
 LARGEST = 690.0  # of log y: beyond it the mass off the best state of Z is below 1e-299
 CLOSE = 1e-7  # a Newton step in log y of this size leaves an error of its square
@@ -175,37 +178,76 @@ def _supports(transitions: IntArray, support: IntArray, size: IntArray) -> None:
                     size[s, a] += 1
 
 
-def kl_balls(seen: Experience, budget: FloatArray) -> KlBalls:
+class OutcomeKlBalls(NamedTuple):
+    """For each pair (s, a) the laws of outcomes q with KL(balls.centre || q) <= balls.budget. X by A by K."""
+
+    outcomes: Outcomes
+    balls: KlBalls
+
+
+@kind_of_set(OutcomeKlBalls)
+def _look_ahead_told(sets: OutcomeKlBalls, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
+    balls = sets.balls
+    most = balls.centre.shape[2]
+    values, by_value, chosen = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most)
+    p, d = np.empty(most), np.empty(most)
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            size = value_outcomes(sets.outcomes, s, a, u, values, by_value)
+            centre, support, seen = balls.centre[s, a, :size], balls.support[s, a], balls.size[s, a]
+            budget, log_y = balls.budget[s, a], balls.log_y[s, a]
+            worth, best = values[:size], by_value[0]
+            found = best_in_kl_ball(p, d, centre, support, seen, budget, log_y, worth, best, chosen[:size])
+            table[s, a], balls.log_y[s, a] = with_departure(sets.outcomes, s, u, found[0]), found[1]
+
+
+def kl_balls(counts: IntArray, frequencies: FloatArray, budget: FloatArray) -> KlBalls:
     """The balls around what was seen."""
-    support = np.zeros(seen.transitions.shape, dtype=np.int64)
-    size = np.zeros(seen.visits.shape, dtype=np.int64)
-    _supports(seen.transitions, support, size)
-    return KlBalls(seen.frequencies, budget, support, size, np.full(size.shape, np.nan))
+    support = np.zeros(counts.shape, dtype=np.int64)
+    size = np.zeros(counts.shape[:2], dtype=np.int64)
+    _supports(counts, support, size)
+    return KlBalls(frequencies, budget, support, size, np.full(size.shape, np.nan))
 
 
-def constants(states: int, actions: int, steps: int, delta: float) -> tuple[float, float]:
-    """C_R and C_P."""
+def reward_constant(states: int, actions: int, steps: int, delta: float) -> float:
+    """C_R."""
+    return math.sqrt(log(4.0 * states * actions * log(float(max(2, steps))) / delta) / 1.99)
+
+
+def transition_constant(outcomes: int, states: int, actions: int, steps: int, delta: float) -> float:
+    """C_P of laws with so many outcomes, X in the article."""
     log_t = log(float(max(2, steps)))
-    B = log(2.0 * math.e * states**2 * actions * log_t / delta)
+    B = log(2.0 * math.e * (outcomes * states) * actions * log_t / delta)
     G = B + 1.0 / log_t
-    C_R = math.sqrt(log(4.0 * states * actions * log_t / delta) / 1.99)
-    return C_R, states * (B + log(G) * (1.0 + 1.0 / G))
+    return outcomes * (B + log(G) * (1.0 + 1.0 / G))
 
 
 @dataclass(frozen=True)
-class KlUcrl(TabularLearner):
+class KlUcrl(StructuredLearner):
     """KL-UCRL: optimism in Kullback-Leibler balls around the observed transition laws."""
 
     name: ClassVar[str] = "kl-ucrl"
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> KlUcrlSession:
-        return KlUcrlSession(knowledge, rng, self.delta)
+        return KlUcrlSession(knowledge, rng, self.delta, self.structure)
 
 
 class KlUcrlSession(OptimisticSession):
     """KL-UCRL in one run."""
 
-    def plausible(self, seen: Experience) -> tuple[FloatArray, KlBalls]:
-        C_R, C_P = constants(seen.states, seen.actions, seen.steps, self.delta)
-        rewards = seen.mean_rewards + C_R / np.sqrt(seen.floored_visits)
-        return np.minimum(1.0, rewards), kl_balls(seen, C_P / seen.floored_visits)
+    def reward_limits(self, seen: Experience) -> FloatArray:
+        C_R = reward_constant(seen.states, seen.actions, seen.steps, self.delta)
+        return np.minimum(1.0, seen.mean_rewards + C_R / np.sqrt(seen.floored_visits))
+
+    def transition_laws(self, seen: Experience) -> KlBalls:
+        C_P = transition_constant(seen.states, seen.states, seen.actions, seen.steps, self.delta)
+        return kl_balls(seen.transitions, seen.frequencies, C_P / seen.floored_visits)
+
+    def outcome_laws(self, seen: Experience, told: OutcomeCounts) -> OutcomeKlBalls:
+        size = told.outcomes.size
+        by_size = [
+            transition_constant(max(1, k), seen.states, seen.actions, seen.steps, self.delta)
+            for k in range(size.max() + 1)
+        ]
+        balls = kl_balls(told.counts, told.frequencies, np.array(by_size)[size] / told.trials)
+        return OutcomeKlBalls(told.outcomes, balls)

@@ -9,7 +9,8 @@ counts as 0 here, since a beta law has no room for it.
 
 alpha, the transition prior, decides how well it does. With 1/X, as in the article's experiments, the prior weighs as
 much as one visit; with 1, a library's default, as much as X visits, and a pair must be seen far more than X times
-before its draws resemble what was seen.
+before its draws resemble what was seen. Told what outcomes a tick may have (`structure`), K of them, it draws
+q ~ Dirichlet(alpha + counts) over these, alpha = 1/K unless told, and no rewards once they are known.
 
 The drawn process is solved by extended value iteration with sets of one law each, its gain to ACCURACY. A draw may
 fall into parts that hardly meet (a small alpha makes laws that stay where they are), which no number of sweeps joins:
@@ -23,10 +24,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.tabular.evi import Optimum, extended_value_iteration, kind_of_set
-from queueing_ucrl.learning.tabular.session import Experience, TabularLearner, TabularSession
+from queueing_ucrl.learning.tabular.session import Experience, StructuredLearner, TabularSession
+from queueing_ucrl.learning.tabular.structure import OutcomeCounts, Outcomes, Structure, with_departure
 from queueing_ucrl.variates import beta, standard_gamma
 
 ACCURACY = 1e-6  # of R_max a tick: the best policy of the draw, not one that gets better with t
@@ -52,18 +54,49 @@ def _look_ahead(sets: Points, u: FloatArray, order: IntArray, law: FloatArray, t
                 table[s, a] += sets.laws[x, s, a] * u[x]
 
 
+class OutcomePoints(NamedTuple):
+    """One law of outcomes for each pair: laws[s, a, k], 0 for outcomes that cannot be."""
+
+    outcomes: Outcomes
+    laws: FloatArray
+
+
+@kind_of_set(OutcomePoints)
+def _look_ahead_told(sets: OutcomePoints, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
+    outcomes = sets.outcomes
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            value = 0.0
+            for k in range(outcomes.size[s, a]):
+                value += sets.laws[s, a, k] * (outcomes.paid[s, a, k] + u[outcomes.target[s, a, k]])
+            table[s, a] = with_departure(outcomes, s, u, value)
+
+
+def draw_outcome_laws(told: OutcomeCounts, prior: float | None, rng: np.random.Generator) -> OutcomePoints:
+    """q ~ Dirichlet(prior + counts) for each pair; prior None: 1/K."""
+    weights = told.counts.astype(np.float64) + (1.0 / told.outcomes.size[:, :, None] if prior is None else prior)
+    return OutcomePoints(told.outcomes, _dirichlet(weights, told.possible, rng))
+
+
 def draw_laws(seen: Experience, prior: float, rng: np.random.Generator) -> Points:
-    """p ~ Dirichlet(prior + counts) for each pair, by normalised gamma variables.
+    """p ~ Dirichlet(prior + counts) for each pair."""
+    weights = prior + seen.transitions.astype(np.float64)
+    laws = _dirichlet(weights, np.ones(seen.transitions.shape, dtype=np.bool_), rng)
+    return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
+
+
+def _dirichlet(weights: FloatArray, possible: BoolArray, rng: np.random.Generator) -> FloatArray:
+    """Laws drawn by normalised gamma variables, X by A by any number, with mass on what is possible only.
 
     Where all of a pair's are too small for a double (a tiny prior, nothing seen), one of them is still larger than the
     others by many orders, each with the same chance: its state gets all the mass.
     """
-    gammas = standard_gamma(rng, prior + seen.transitions)
+    gammas = np.where(possible, standard_gamma(rng, weights), 0.0)
     for s, a in np.argwhere(gammas.max(axis=2) < np.finfo(np.float64).tiny):
         gammas[s, a] = 0.0
-        gammas[s, a, rng.integers(seen.states)] = 1.0
-    laws = gammas / gammas.sum(axis=2, keepdims=True)
-    return Points(np.ascontiguousarray(laws.transpose(2, 0, 1)))
+        gammas[s, a, rng.integers(int(possible[s, a].sum()))] = 1.0
+    laws: FloatArray = gammas / gammas.sum(axis=2, keepdims=True)
+    return laws
 
 
 def draw_rewards(seen: Experience, rng: np.random.Generator) -> FloatArray:
@@ -73,11 +106,12 @@ def draw_rewards(seen: Experience, rng: np.random.Generator) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Psrl(TabularLearner):
+class Psrl(StructuredLearner):
     """PSRL: a process drawn from the posterior, and its best policy. Its law does not depend on delta.
 
     Options:
-        transition_prior: alpha of the Dirichlet prior for the next state; the default is its article's 1 / (S + 1)
+        transition_prior: alpha of the Dirichlet prior for the next state; the default is its article's 1 / (S + 1),
+            or one over the number of outcomes where it is told these
     """
 
     name: ClassVar[str] = "psrl"
@@ -90,19 +124,25 @@ class Psrl(TabularLearner):
             raise ValueError(f"transition_prior must be a positive number up to {LARGEST_PRIOR:g}, got {alpha!r}")
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> PsrlSession:
-        alpha = 1.0 / (knowledge.capacity + 1) if self.transition_prior is None else self.transition_prior
-        return PsrlSession(knowledge, rng, alpha)
+        return PsrlSession(knowledge, rng, self.transition_prior, self.structure)
 
 
 class PsrlSession(TabularSession):
     """PSRL in one run."""
 
-    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, transition_prior: float) -> None:
-        super().__init__(knowledge, rng)
-        self.transition_prior = transition_prior
+    def __init__(
+        self, knowledge: Knowledge, rng: np.random.Generator, prior: float | None, structure: Structure = "none"
+    ) -> None:
+        super().__init__(knowledge, rng, structure)
+        self.prior = prior
 
     def best(self, seen: Experience) -> Optimum:
-        rewards = draw_rewards(seen, self.rng)
-        laws = draw_laws(seen, self.transition_prior, self.rng)
+        known = self.told is not None and self.told.by_class
+        rewards = np.zeros(seen.visits.shape) if known else draw_rewards(seen, self.rng)
+        laws: Points | OutcomePoints
+        if self.told is None:
+            laws = draw_laws(seen, 1.0 / seen.states if self.prior is None else self.prior, self.rng)
+        else:
+            laws = draw_outcome_laws(self.told, self.prior, self.rng)
         most = min(max(seen.steps, MOST_SWEEPS[0]), MOST_SWEEPS[1])
         return extended_value_iteration(laws, rewards, ACCURACY, seen.visits, self.rng, most)

@@ -17,13 +17,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
 from queueing_ucrl.learning.tabular.evi import Optimum, extended_value_iteration
+from queueing_ucrl.learning.tabular.structure import OutcomeCounts, Structure
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 
@@ -55,6 +56,24 @@ class TabularLearner(Controller):
             f"class {queue.class_names[i]!r} is paid less than its waiting costs from state {s} on: "
             "rewards below 0, the guarantee is for rewards between 0 and R_max"
         ]
+
+
+@dataclass(frozen=True)
+class StructuredLearner(TabularLearner):
+    """A general-purpose learner that may be told some of the queue's structure.
+
+    Options:
+        structure: what it is told: "none"; "support", that the state moves by one at most; "rewards", and what a job
+            of each class pays; "departures", and how often jobs leave
+    """
+
+    structure: Structure = "none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.structure not in get_args(Structure):
+            known = ", ".join(map(repr, get_args(Structure)))
+            raise ValueError(f"structure must be one of {known}, got {self.structure!r}")
 
 
 class Experience:
@@ -105,7 +124,7 @@ class Experience:
 class TabularSession(ABC):
     """A general-purpose learner in one run."""
 
-    def __init__(self, knowledge: Knowledge, rng: np.random.Generator) -> None:
+    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, structure: Structure = "none") -> None:
         states, actions = knowledge.capacity + 1, knowledge.class_count + 1
         if states * actions * states > LARGEST_TABLE:
             raise ValueError(
@@ -115,6 +134,7 @@ class TabularSession(ABC):
         self.priorities = np.argsort(-knowledge.rewards, axis=1, kind="stable")
         self.rng = rng  # its own stream of random numbers
         self.seen = Experience(states, actions)
+        self.told = None if structure == "none" else OutcomeCounts(knowledge, self.priorities, structure)
         self.optimum: Optimum | None = None  # of the current episode
 
     @abstractmethod
@@ -128,6 +148,8 @@ class TabularSession(ABC):
         assert tally.ticks is not None, "the engine must count ticks for a controller that sees them"
         assert self.optimum is not None, "first() comes before review()"
         self.seen.add(tally.ticks, self.optimum.actions)
+        if self.told is not None:
+            self.told.add(tally, self.optimum.actions)
         return self._plan()
 
     def _plan(self) -> Plan:
@@ -147,15 +169,27 @@ class TabularSession(ABC):
 class OptimisticSession(TabularSession):
     """A learner that acts as if the best plausible process were the true one."""
 
-    def __init__(self, knowledge: Knowledge, rng: np.random.Generator, delta: float) -> None:
-        super().__init__(knowledge, rng)
+    def __init__(
+        self, knowledge: Knowledge, rng: np.random.Generator, delta: float, structure: Structure = "none"
+    ) -> None:
+        super().__init__(knowledge, rng, structure)
         self.delta = delta
 
     @abstractmethod
-    def plausible(self, seen: Experience) -> tuple[FloatArray, Any]:
-        """r+ (X by A), and the sets of transition laws."""
+    def reward_limits(self, seen: Experience) -> FloatArray:
+        """r+, X by A."""
+
+    @abstractmethod
+    def transition_laws(self, seen: Experience) -> Any:
+        """The plausible laws of the next state."""
+
+    def outcome_laws(self, seen: Experience, told: OutcomeCounts) -> Any:
+        """The plausible laws of outcomes, for a learner that is told what outcomes there are."""
+        raise NotImplementedError(f"{type(self).__name__} is for the queue as an unknown decision process")
 
     def best(self, seen: Experience) -> Optimum:
-        rewards, sets = self.plausible(seen)
+        sets = self.transition_laws(seen) if self.told is None else self.outcome_laws(seen, self.told)
+        known = self.told is not None and self.told.by_class
+        rewards = np.zeros(seen.visits.shape) if known else self.reward_limits(seen)
         epsilon = 1.0 / math.sqrt(max(1, seen.steps))
         return extended_value_iteration(sets, rewards, epsilon, seen.visits, self.rng)

@@ -4,6 +4,11 @@ r"""UCRL2 (Jaksch, Ortner, Auer 2010): transition laws in l1 balls, rewards in H
 
 with X states, A actions, N = max(1, visits of the pair), t = max(1, steps so far). r+ is cut at 1.
 Inner maximum: the best state gains half the radius, and the excess is taken from the worst states upward.
+
+Told what outcomes a tick may have (`structure`), it has a ball of laws of those, by the same steps of its article
+(appendix C.1), where the second form is rounded up from the first with X outcomes:
+
+    |q - q^|_1 <= sqrt(2 log(2^K 20 X A t^7 / delta) / N)    with K outcomes.
 """
 
 from __future__ import annotations
@@ -19,7 +24,10 @@ from queueing_ucrl.elementary import log
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.l1_ball import raise_best, take_from_worst
 from queueing_ucrl.learning.tabular.evi import kind_of_set
-from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, TabularLearner
+from queueing_ucrl.learning.tabular.session import Experience, OptimisticSession, StructuredLearner
+from queueing_ucrl.learning.tabular.structure import OutcomeCounts, Outcomes, value_outcomes, with_departure
+
+LOG_2 = log(2.0)
 
 
 class L1Balls(NamedTuple):
@@ -49,6 +57,26 @@ def _look_ahead(sets: L1Balls, u: FloatArray, order: IntArray, law: FloatArray, 
             table[s, a] = best_in_l1_ball(sets.centre[s, a], sets.radius[s, a], u, order, law)
 
 
+class OutcomeL1Balls(NamedTuple):
+    """For each pair (s, a) the laws of outcomes within `radius` of `centre` in l1."""
+
+    outcomes: Outcomes
+    centre: FloatArray  # q^, X by A by K
+    radius: FloatArray  # X by A
+
+
+@kind_of_set(OutcomeL1Balls)
+def _look_ahead_told(sets: OutcomeL1Balls, u: FloatArray, order: IntArray, law: FloatArray, table: FloatArray) -> None:
+    most = sets.centre.shape[2]
+    values, by_value, chosen = np.empty(most), np.empty(most, dtype=np.int64), np.empty(most)
+    for s in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            size = value_outcomes(sets.outcomes, s, a, u, values, by_value)
+            centre, radius = sets.centre[s, a, :size], sets.radius[s, a]
+            best = best_in_l1_ball(centre, radius, values[:size], by_value[:size], chosen[:size])
+            table[s, a] = with_departure(sets.outcomes, s, u, best)
+
+
 def reward_radius(visits: IntArray, states: int, actions: int, steps: int, delta: float) -> FloatArray:
     """sqrt(7 log(2 X A t / delta) / (2 N))."""
     t = max(1, steps)
@@ -61,21 +89,33 @@ def transition_radius(visits: IntArray, states: int, actions: int, steps: int, d
     return np.sqrt(14.0 * states * log(2.0 * actions * t / delta) / np.maximum(1, visits))
 
 
+def outcome_radius(told: OutcomeCounts, steps: int, delta: float) -> FloatArray:
+    """sqrt(2 log(2^K 20 X A t^7 / delta) / N)."""
+    size = told.outcomes.size
+    constant = log(20.0 * size.size / delta) + 7.0 * log(float(max(1, steps)))
+    return np.sqrt(2.0 * (LOG_2 * size + constant) / told.trials)
+
+
 @dataclass(frozen=True)
-class Ucrl2(TabularLearner):
+class Ucrl2(StructuredLearner):
     """UCRL2: optimism in l1 balls around the observed transition laws."""
 
     name: ClassVar[str] = "ucrl2"
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Ucrl2Session:
-        return Ucrl2Session(knowledge, rng, self.delta)
+        return Ucrl2Session(knowledge, rng, self.delta, self.structure)
 
 
 class Ucrl2Session(OptimisticSession):
     """UCRL2 in one run."""
 
-    def plausible(self, seen: Experience) -> tuple[FloatArray, L1Balls]:
-        size = (seen.states, seen.actions, seen.steps, self.delta)
-        rewards = seen.mean_rewards + reward_radius(seen.visits, *size)
-        balls = L1Balls(seen.frequencies, transition_radius(seen.visits, *size))
-        return np.minimum(1.0, rewards), balls
+    def reward_limits(self, seen: Experience) -> FloatArray:
+        radius = reward_radius(seen.visits, seen.states, seen.actions, seen.steps, self.delta)
+        return np.minimum(1.0, seen.mean_rewards + radius)
+
+    def transition_laws(self, seen: Experience) -> L1Balls:
+        radius = transition_radius(seen.visits, seen.states, seen.actions, seen.steps, self.delta)
+        return L1Balls(seen.frequencies, radius)
+
+    def outcome_laws(self, seen: Experience, told: OutcomeCounts) -> OutcomeL1Balls:
+        return OutcomeL1Balls(told.outcomes, told.frequencies, outcome_radius(told, seen.steps, self.delta))

@@ -328,11 +328,15 @@ class Ucrl3Session(OptimisticSession):
         self.fresh = np.zeros(self.seen.visits.shape, dtype=np.int64)  # the visits that low and high are made for
         self.chosen = np.zeros(shape, dtype=np.int64)
 
-    def plausible(self, seen: Experience) -> tuple[FloatArray, ChosenSupports]:
-        delta = self.delta / (seen.states * seen.actions * (3 + 3 * seen.states))
+    def _share_of_delta(self, seen: Experience) -> float:
+        return self.delta / (seen.states * seen.actions * (3 + 3 * seen.states))
+
+    def reward_limits(self, seen: Experience) -> FloatArray:
         radii = np.empty(seen.visits.shape)
-        _reward_radii(seen.reward_variances, seen.visits, delta, radii)
-        update_intervals(seen.visits, seen.transitions, delta, self.fresh, self.low, self.high)
+        _reward_radii(seen.reward_variances, seen.visits, self._share_of_delta(seen), radii)
+        return np.minimum(1.0, seen.mean_rewards + radii)
+
+    def transition_laws(self, seen: Experience) -> ChosenSupports:
+        update_intervals(seen.visits, seen.transitions, self._share_of_delta(seen), self.fresh, self.low, self.high)
         kappa = 10.0 * (seen.transitions > 0).sum(axis=2) / power(max(1.0, float(seen.visits.max())), 2.0 / 3.0)
-        sets = ChosenSupports(self.low, self.high, seen.transitions, self.chosen, kappa, np.zeros(1, dtype=np.int64))
-        return np.minimum(1.0, seen.mean_rewards + radii), sets
+        return ChosenSupports(self.low, self.high, seen.transitions, self.chosen, kappa, np.zeros(1, dtype=np.int64))
