@@ -219,11 +219,19 @@ def _fill_exponentials(raw: RawArray, used: int, out: FloatArray, filled: int) -
 @compiled
 def _fill_normals(raw: RawArray, used: int, out: FloatArray, filled: int) -> tuple[int, int]:
     """Likewise, of normal numbers."""
-    while filled < out.size:
-        x, after = _normal(raw, used)
-        if after > raw.size:
-            break
-        out[filled], used = x, after
+    while filled < out.size and used < raw.size:
+        j = raw[used] & np.uint64(255)
+        n = np.int64((raw[used] >> np.uint64(9)) & np.uint64(0xFFFFFFFFFFFFF))
+        if n < _NORMAL_LIMIT[j]:  # as nearly always
+            x = n * _NORMAL_WIDTH[j]
+            out[filled] = -x if raw[used] & np.uint64(256) else x
+            used += 1
+        else:
+            x, after = _normal(raw, used)
+            if after > raw.size:
+                break
+            out[filled] = x
+            used = after
         filled += 1
     return used, filled
 

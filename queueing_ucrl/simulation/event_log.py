@@ -50,7 +50,7 @@ class EventSink(Protocol):
     """Whatever takes the rows of the event log."""
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
-        """Take the next rows (dtype ROW)."""
+        """Take the next rows (dtype ROW), which are the sink's from now on."""
         ...
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class MemoryLog:
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows."""
-        self.blocks.append(rows.view(np.uint8).copy().view(ROW))  # as bytes: numpy copies records one by one
+        self.blocks.append(rows)
 
     def close(self) -> None:
         """Nothing to do."""
@@ -209,7 +209,7 @@ class ParquetLog:
 
     def write(self, rows: np.ndarray[Any, Any]) -> None:
         """Take the next rows; a full row group goes to the file. Its borders do not depend on how rows come."""
-        self.waiting.append(rows.copy())
+        self.waiting.append(rows)
         self.count += len(rows)
         while self.count >= ROW_GROUP:
             pending = np.concatenate(self.waiting)

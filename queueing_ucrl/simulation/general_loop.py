@@ -51,84 +51,16 @@ from queueing_ucrl.simulation.kernel_state import (
     write,
 )
 from queueing_ucrl.simulation.ledger import ABANDONED, ARRIVED, BLOCKED, DEPARTED, FOUND, STARTED
+from queueing_ucrl.simulation.tournament import replay
 
-# ---- the heap of what is to come of each job
-
-
-@inlined
-def _comes_first(jobs: np.ndarray[Any, Any], time: float, place: int, other_time: float, other: int) -> bool:
-    """By time; at equal times departures before those who give up, the older job first."""
-    if time != other_time:
-        return time < other_time
-    waits, other_waits = jobs[place].server < 0, jobs[other].server < 0
-    if waits != other_waits:
-        return bool(other_waits)
-    return bool(jobs[place].number < jobs[other].number)
-
-
-@inlined
-def _sift(
-    jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, size: int, entry: int, time: float, place: int
-) -> None:
-    """Put a job that belongs somewhere near `entry` into the heap of the given size."""
-    while entry > 0:
-        parent = (entry - 1) >> 1
-        if not _comes_first(jobs, time, place, times[parent], places[parent]):
-            break
-        times[entry], places[entry] = times[parent], places[parent]
-        jobs[places[entry]].entry = entry
-        entry = parent
-    while True:
-        child = 2 * entry + 1
-        if child >= size:
-            break
-        if child + 1 < size and _comes_first(jobs, times[child + 1], places[child + 1], times[child], places[child]):
-            child += 1
-        if _comes_first(jobs, time, place, times[child], places[child]):
-            break
-        times[entry], places[entry] = times[child], places[child]
-        jobs[places[entry]].entry = entry
-        entry = child
-    times[entry], places[entry] = time, place
-    jobs[place].entry = entry
-
-
-@inlined
-def _schedule(
-    jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int, time: float
-) -> None:
-    """What comes next for a job comes at a time, in place of what was to come for it before."""
-    entry = jobs[place].entry
-    if entry < 0:
-        entry = clock.scheduled
-        clock.scheduled += 1
-    _sift(jobs, times, places, clock.scheduled, entry, time, place)
-
-
-@inlined
-def _unschedule(jobs: np.ndarray[Any, Any], times: FloatArray, places: IntArray, clock: Any, place: int) -> None:
-    """Nothing is to come for a job by itself."""
-    entry = jobs[place].entry
-    if entry >= 0:
-        jobs[place].entry = -1
-        clock.scheduled -= 1
-        last = clock.scheduled
-        if entry < last:
-            _sift(jobs, times, places, last, entry, times[last], places[last])
-
+WAITING = 1 << 62  # at equal times departures come before those who give up, then the older job
 
 # ---- the line
 
 
 @inlined
-def _line_up(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
-    """A job takes its place in the line: before the first younger one."""
-    behind = -1
-    if clock.waiting > 0 and jobs[place].number < jobs[clock.tail].number:
-        behind = clock.head
-        while jobs[behind].number < jobs[place].number:
-            behind = jobs[behind].behind
-    before = (clock.tail if behind < 0 else jobs[behind].before) if clock.waiting > 0 else -1
+def _stand_between(jobs: np.ndarray[Any, Any], clock: Any, place: int, before: int, behind: int) -> None:
+    """A job takes its place in the line; -1: before or behind nobody."""
     jobs[place].before, jobs[place].behind = before, behind
     if before < 0:
         clock.head = place
@@ -139,6 +71,15 @@ def _line_up(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
     else:
         jobs[behind].before = place
     clock.waiting += 1
+
+
+@compiled
+def _line_up_again(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
+    """A job that was interrupted takes its place in the line: before the first younger one."""
+    before, behind = -1, clock.head if clock.waiting > 0 else -1
+    while behind >= 0 and jobs[behind].number < jobs[place].number:
+        before, behind = behind, jobs[behind].behind
+    _stand_between(jobs, clock, place, before, behind)
 
 
 @inlined
@@ -195,9 +136,8 @@ def _leave_server(
     clock.busy -= 1
     server.job = -1
     server.idle_since = clock.now
-    if server.up and job.server < clock.posts:
-        idle[clock.idle] = job.server
-        clock.idle += 1
+    idle[clock.idle] = job.server  # without a jump: it is there in vain if the server is off duty or down
+    clock.idle += server.up & (job.server < clock.posts)
     job.server = -1
 
 
@@ -237,12 +177,13 @@ def _interrupt(state: GeneralState, clock: Any, place: int, restarts: bool) -> N
     """The job at a server goes back into the line, before all who have not started."""
     present = state.present
     job = present.jobs[place]
-    left = present.time[job.entry] - clock.now
+    left = present.next.time[place] - clock.now
     state.tallied.service[job.job_class] -= left
     job.left = job.work if restarts else min(job.left, left)
     _leave_server(present.jobs, present.servers, present.idle, clock, place)
-    _unschedule(present.jobs, present.time, present.job, clock, place)
-    _line_up(present.jobs, clock, place)
+    present.next.time[place] = math.inf
+    replay(present.next.time, present.next.rank, present.next.winner, place)
+    _line_up_again(present.jobs, clock, place)
 
 
 @compiled
@@ -360,7 +301,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
     changes, noted, tallied, ticks = state.changes, state.noted, state.tallied, state.ticks
     come_times, position, size, come_jobs = state.arrivals
     change_times, admitted, rejected, grid = changes.time, tallied.admitted, tallied.rejected, noted.times
-    jobs, free, servers, idle, times, scheduled = state.present
+    jobs, free, servers, idle, (times, ranks, winners) = state.present
     counts, time_in_state, service, strides = tallied.counts, tallied.time_in_state, tallied.service, state.strides
     rows, wait_class, waits = state.buffers
     capacity, classes = admitted.shape
@@ -368,14 +309,17 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
     last = grid.size - 1  # the last time of the grid is the horizon, which is noted at the end
     stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
     come_next, i_next = earliest(come_times)
+    first = times[winners[1]]  # of what is to come of the jobs in the system
 
     while True:
         if clock.used_rows > row_limit or clock.used_waits == waits.size:
             return FULL
         if clock.handing < clock.handing_end:
             _hand_over(state, clock)
+            first = times[winners[1]]
             continue
         starts, left, tick = -1, -1, -1  # a job that gets a server, one that is gone, a state that a tick found
+        changed, to_come, rank = -1, math.inf, 0  # a job of which something else is to come, when, and before whom
         entering = due = refill = False
         i, work, patience, setup = 0, 0.0, math.inf, 0.0
         if clock.waiting > 0 and clock.busy < clock.on_duty:
@@ -383,9 +327,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             elapse(clock, clock.now)
             _leave_line(jobs, clock, starts)
         else:
-            next_of_jobs = math.inf
-            if clock.scheduled > 0:
-                next_of_jobs = _first_to_finish(clock, times[0]) if clock.shares else times[0]
+            next_of_jobs = _first_to_finish(clock, first) if clock.shares and first < math.inf else first
             changing = change_times[clock.change]
             now = min(next_of_jobs, changing, come_next)
             if now >= stop:
@@ -401,7 +343,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     return REACHED
             clock.now = now
             if next_of_jobs <= now:
-                left = scheduled[0]
+                left = winners[1]
             elif changing <= now:
                 k = clock.change
                 if changes.what[k] == INITIAL_JOB:
@@ -412,6 +354,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     _write_newcomer(rows, clock, i, INITIAL)
                 else:
                     _change(state, clock, changes.what[k], changes.which[k], changes.value[k])
+                    first = times[winners[1]]
                 clock.change += 1
                 if clock.change == clock.changes:
                     clock.empty = come_times.size
@@ -463,7 +406,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             i = job.job_class
             if job.server >= 0:
                 if clock.shares:
-                    clock.given, clock.given_at = times[0], clock.now
+                    clock.given, clock.given_at = first, clock.now
                 _write_job(rows, clock, job, 0.0, DEPART, -1 if clock.shares else job.server)
                 counts[DEPARTED, i] += 1
                 if not clock.shares:
@@ -480,7 +423,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                 elapse(clock, clock.now)
                 _leave_line(jobs, clock, left)
             tick = clock.in_system
-            _unschedule(jobs, times, scheduled, clock, left)
+            changed = left
             time_in_state[tick] += clock.now - clock.last_move
             clock.last_move = clock.now
             clock.in_system -= 1
@@ -494,7 +437,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             job.number, job.job_class, job.arrival = clock.jobs, i, clock.now
             job.work = job.left = work
             job.setup, job.start = setup, math.nan
-            job.server = job.entry = -1
+            job.server = -1
             if clock.shares:
                 _pass_sharing(clock)
             time_in_state[clock.in_system] += clock.now - clock.last_move
@@ -506,15 +449,14 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                 job.start, job.server = clock.now, 0
                 counts[STARTED, i] += 1
                 service[i] += work
-                _schedule(jobs, times, scheduled, clock, place, clock.given + work)
+                changed, to_come, rank = place, clock.given + work, job.number
                 _write_job(rows, clock, job, 0.0, START, -1)
             elif clock.busy < clock.on_duty:
                 starts = place
             else:
                 elapse(clock, clock.now)
-                _line_up(jobs, clock, place)
-                if patience < math.inf:
-                    _schedule(jobs, times, scheduled, clock, place, clock.now + patience)
+                _stand_between(jobs, clock, place, clock.tail if clock.waiting > 0 else -1, -1)
+                changed, to_come, rank = place, clock.now + patience, WAITING + job.number
 
         if starts >= 0:  # a job gets the server that became idle last; for the first time, or once more
             job = jobs[starts]
@@ -526,7 +468,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             job.server = server
             needs = job.setup if clock.now - servers[server].idle_since > clock.setup_after else 0.0
             service[job.job_class] += needs + job.left
-            _schedule(jobs, times, scheduled, clock, starts, clock.now + (needs + job.left))
+            changed, to_come, rank = starts, clock.now + (needs + job.left), job.number
             if math.isnan(job.start):
                 job.start = clock.now
                 wait = clock.now - job.arrival
@@ -539,6 +481,19 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             else:
                 _write_job(rows, clock, job, 0.0, RESUME, server)
 
+        if changed >= 0:  # replays its matches, as in `patient_loop`
+            times[changed], ranks[changed] = to_come, rank
+            node, winner, tied = changed + times.size, changed, False
+            while node > 1:
+                other = winners[node ^ 1]
+                tied |= (times[other] == to_come) & (to_come < math.inf)
+                winner += (other - winner) * (times[other] < to_come)
+                to_come = min(to_come, times[other])
+                node >>= 1
+                winners[node] = winner
+            if tied:
+                replay(times, ranks, winners, changed)
+            first = to_come
         if clock.ticking and tick >= 0:
             ticks[tick].visits += 1
             due = due or ticks[tick].visits == ticks[tick].visit_limit
@@ -563,16 +518,14 @@ def close_episode(
     clock = clocks[0]
     pass_time(clock, time_in_state, now)
     left[:] = 0.0
+    jobs, times = present.jobs, present.next.time
     if clock.shares:
-        numbers = np.empty(clock.scheduled, dtype=np.int64)
-        for k in range(clock.scheduled):
-            numbers[k] = present.jobs[present.job[k]].number
-        for k in np.argsort(numbers):  # the oldest first
-            left[present.jobs[present.job[k]].job_class] += present.time[k] - given(clock, now)
+        there = np.nonzero(times < math.inf)[0]
+        for k in np.argsort(jobs["number"][there]):  # the oldest first
+            left[jobs[there[k]].job_class] += times[there[k]] - given(clock, now)
     else:
         for k in range(present.servers.size):
             place = present.servers[k].job
             if place >= 0:
-                job = present.jobs[place]
-                left[job.job_class] += present.time[job.entry] - now
+                left[jobs[place].job_class] += times[place] - now
     return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment

@@ -47,8 +47,9 @@ from queueing_ucrl.simulation.kernel_state import (
 )
 from queueing_ucrl.simulation.ledger import Unfinished
 from queueing_ucrl.simulation.sources import JOBS_AT_A_TIME, JobBlock, listed_jobs
+from queueing_ucrl.simulation.tournament import tournament
 
-ROWS = 131_072  # of the event log kept before they are handed on: from 4 MB on, copies get large pages
+ROWS = 131_072  # of the event log kept before they are handed on: from 4 MB on, they get large pages
 WAITS = 16_384
 
 
@@ -92,6 +93,7 @@ class Kernel(Engine):
         self.go_on(self.horizon)
         self.control.close_episode(self._take_tally())
         self._flush()
+        self.flush_log()
         self.ledger.note(0)
         self.ledger.settle(self.state.buffers.wait_class[:0], self.state.buffers.wait[:0])
         if self.system.unsteady:
@@ -126,9 +128,9 @@ class Kernel(Engine):
     def _advance(self, until: float, *, all_at_until: bool) -> bool:
         """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
         assert self.control.policy is not None
-        state, table, due = self.state, self.control.policy.admits, False
+        table, due = self.control.policy.admits, False
         advance: Any = patient_loop.advance if self.plain else general_loop.advance
-        while (reason := advance(state, table, until, all_at_until)) != REACHED:
+        while (reason := advance(self.state, table, until, all_at_until)) != REACHED:
             if reason in (REFILL, -DUE):
                 self._fill(int(self.clock["empty"]))
             if reason in (DUE, -DUE):  # what else leaves at this time comes before the review
@@ -168,8 +170,8 @@ class Kernel(Engine):
         self.state.strides[:] = self.control.strides()
         if not ordinary:
             if isinstance(self.state, PatientState):  # which does not count them one by one
-                services, counts = self.state.services, self.state.tallied.counts
-                patient_loop.count_departed(counts, self.state.servers, services.end_server, int(clock["busy"]))
+                counts, ends = self.state.tallied.counts, self.state.services.ends
+                patient_loop.count_departed(counts, self.state.servers, ends.time)
             row = sum((self.state.strides * self.control.present()).tolist())
         clock["strided"] = not ordinary
         clock["environment_stride"] = policy.environment_stride
@@ -204,7 +206,7 @@ class Kernel(Engine):
         if self.plain:
             c = min(system.most_servers, S)
             line = np.zeros(max(1, S - system.most_servers), dtype=JOB)
-            services = Services(reals(c), np.arange(c))
+            services = Services(tournament(c), np.arange(c))
             return PatientState(services=services, servers=np.zeros(c, dtype=JOB), line=line, **common)
         changes = Changes(*change_block(CHANGES_AT_A_TIME))
         return GeneralState(present=self._nobody(), initial=self._initial(), changes=changes, **common)
@@ -234,8 +236,7 @@ class Kernel(Engine):
         servers, idle = np.zeros(C, dtype=SERVER), np.zeros(C, dtype=np.int64)
         servers["job"], servers["up"] = -1, True
         idle[:posts] = np.arange(posts - 1, -1, -1)  # server 0 on top
-        whole = np.zeros(S, dtype=np.int64)
-        return Present(np.zeros(S, dtype=PRESENT), np.arange(S), servers, idle, np.zeros(S), whole)
+        return Present(np.zeros(S, dtype=PRESENT), np.arange(S), servers, idle, tournament(S))
 
     def _initial(self) -> np.ndarray[Any, Any]:
         """The jobs that are there at time 0."""
@@ -264,13 +265,16 @@ class Kernel(Engine):
         ledger.notes.used = int(clock["noted"])
         ledger.settle(buffers.wait_class[:used], buffers.wait[:used])
         clock["used_waits"], clock["noted"] = 0, ledger.notes.used
-        self.flush_log()
+        if clock["used_rows"] > buffers.rows.size - 2:
+            self.flush_log()
 
     def flush_log(self) -> None:
         if self.log is not None:
-            rows = self.state.buffers.rows[: int(self.clock["used_rows"])]
+            buffers, used = self.state.buffers, int(self.clock["used_rows"])
+            fresh = buffers._replace(rows=np.empty(ROWS, dtype=ROW))  # the log keeps the others: no copy
             self.clock["used_rows"] = 0  # first: a stop in between must not write them twice
-            self.log.write(rows)
+            self.state = self.state._replace(buffers=fresh)
+            self.log.write(buffers.rows[:used])
 
     def _open_episode(self, plan: Plan) -> None:
         limit = plan.departure_limit
@@ -316,7 +320,7 @@ class Kernel(Engine):
             ]
         else:
             line = (int(clock["head"]) + np.arange(int(clock["waiting"]))) % state.line.size
-            serving = state.services.end_server[: clock["busy"]]
+            serving = state.services.ends.time[: state.servers.size] < math.inf
             jobs = [Unfinished(n, i, arrival, start) for n, i, arrival, _, start in state.servers[serving].tolist()]
             jobs += [Unfinished(n, i, arrival, math.nan) for n, i, arrival, *_ in state.line[line].tolist()]
         return sorted(jobs, key=lambda job: job.job)

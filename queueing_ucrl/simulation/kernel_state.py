@@ -1,8 +1,8 @@
 """What the compiled engine remembers between two calls: named arrays, and records with named fields.
 
-`patient_loop`, for jobs that wait for ever and servers that are always there, needs a ring of jobs and a heap of
-servers; `general_loop`, for everything else, a list and a heap of jobs. What both need has the same names. There are as
-few arrays as can be: each of them costs every call of a compiled function a part of a microsecond.
+`patient_loop`, for jobs that wait for ever and servers that are always there, needs a ring of jobs and a tournament of
+servers; `general_loop`, for everything else, a list and a tournament of jobs. What both need has the same names. There
+are as few arrays as can be: each of them costs every call of a compiled function a part of a microsecond.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.simulation.tournament import Tournament
 
 REACHED, REFILL, FULL, DUE = 0, 1, 2, 3  # reasons for coming back
 NEVER = np.iinfo(np.int64).max
@@ -49,7 +50,6 @@ CLOCK = np.dtype(
         ("last_change", np.float64),  # of busy servers, waiting jobs or servers on duty
         ("waiting_time", np.float64),  # of this episode: the integral of the number waiting
         ("duty_time", np.float64),  # so far: the integral of the servers on duty, and those that still finish a job
-        ("scheduled", np.int64),  # jobs with something to come: entries of the heap
         ("posts", np.int64),  # servers with a number below are on duty
         ("on_duty", np.int64),  # of them, those that are up
         ("idle", np.int64),  # of those, the idle ones
@@ -63,7 +63,7 @@ CLOCK = np.dtype(
         ("hands_over", np.bool_),
         ("restarts", np.bool_),
         ("setup_after", np.float64),  # idle time after which a set-up is needed; infinite: never
-        ("shares", np.bool_),  # whether all jobs share the servers: then the heap is by what each has to get in all
+        ("shares", np.bool_),  # whether all jobs share the servers: then the next to go is who has to get least in all
         ("given", np.float64),  # to each job since the system was empty, up to the time `given_at`
         ("given_at", np.float64),
     ]
@@ -93,7 +93,6 @@ PRESENT = np.dtype(
         ("server", np.int64),  # -1: it waits
         ("before", np.int64),  # its neighbours in the line; -1: none
         ("behind", np.int64),
-        ("entry", np.int64),  # of the heap; -1: none
     ]
 )
 
@@ -131,21 +130,20 @@ class Arrivals(NamedTuple):
 
 
 class Services(NamedTuple):
-    """The first `busy` entries of end_time are a heap; end_server says whose they are (then come the idle ones)."""
+    """When the services end, and who has none."""
 
-    end_time: FloatArray
-    end_server: IntArray
+    ends: Tournament
+    idle: IntArray  # servers, from place `busy` on; the last one to become idle is there
 
 
 class Present(NamedTuple):
-    """The jobs of the general loop, the servers, and a heap of what is to come of each job: it departs or gives up."""
+    """The jobs of the general loop, the servers, and what is to come of each job: it departs or gives up."""
 
     jobs: np.ndarray[Any, Any]
     places: IntArray  # those that are free come after the first `in_system`
     servers: np.ndarray[Any, Any]
     idle: IntArray  # a stack of those on duty and up: the last one to become idle is on top
-    time: FloatArray  # the heap
-    job: IntArray
+    next: Tournament  # of the places: when
 
 
 class Changes(NamedTuple):
@@ -222,8 +220,8 @@ def earliest(times: FloatArray) -> tuple[float, int]:
     """The smallest of the times, and the first place where it stands."""
     time, i = times[0], 0
     for j in range(1, times.size):
-        if times[j] < time:
-            time, i = times[j], j
+        i += (j - i) * (times[j] < time)
+        time = min(time, times[j])
     return time, i
 
 

@@ -52,15 +52,12 @@ class Waits:
         marks: numbers of jobs, in order; the costs added up before each are written into the rows of `cost_at`.
         """
         cost = np.empty(wait.size)
-        gone = job_class < 0
-        who = np.where(gone, -1 - job_class, job_class) if gone.any() else job_class
         for kind, classes in self.kinds:
-            chosen = slice(None) if len(self.kinds) == 1 else np.isin(who, classes)
+            alike = [*classes, *(-1 - i for i in classes)]
+            chosen = slice(None) if len(self.kinds) == 1 else np.isin(job_class, alike)
             cost[chosen] = kind(wait[chosen])
-        if who is not job_class:
-            cost[gone] += self.abandonment_cost[who[gone]]
-        bits = wait.view(np.int64)
-        _add_up(job_class, wait, bits, cost, marks, self.cost_sum, self.wait_sum, self.histogram, cost_at)
+        sums = (self.cost_sum, self.wait_sum, self.histogram)
+        _add_up(job_class, wait, wait.view(np.int64), cost, self.abandonment_cost, marks, *sums, cost_at)
 
     def quantile(self, job_class: int, level: float) -> float:
         """The level-quantile of the class's waits (those that did not wait included), to about 1 %."""
@@ -73,6 +70,7 @@ def _add_up(
     wait: FloatArray,
     bits: IntArray,
     cost: FloatArray,
+    abandonment_cost: FloatArray,
     marks: IntArray,
     cost_sum: FloatArray,
     wait_sum: FloatArray,
@@ -87,7 +85,7 @@ def _add_up(
             k += 1
         i = job_class[n]
         if i < 0:
-            cost_sum[-1 - i] += cost[n]
+            cost_sum[-1 - i] += cost[n] + abandonment_cost[-1 - i]
             continue
         cost_sum[i] += cost[n]
         wait_sum[i] += wait[n]

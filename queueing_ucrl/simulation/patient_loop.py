@@ -1,7 +1,7 @@
 """The compiled loop for jobs that wait for ever and servers that are always there.
 
-FIFO waiting needs no event list: the next event is the earliest of m arrivals and of the c services in a heap, and when
-a service ends the oldest waiting job takes the server.
+FIFO waiting needs no event list: the next event is the earliest of m arrivals and of the c services, which play a
+tournament, and when a service ends the oldest waiting job takes the server.
 """
 
 from __future__ import annotations
@@ -29,46 +29,9 @@ from queueing_ucrl.simulation.kernel_state import (
     write,
 )
 from queueing_ucrl.simulation.ledger import ARRIVED, BLOCKED, DEPARTED, STARTED
+from queueing_ucrl.simulation.tournament import replay
 
-
-@compiled
-def _sift_up(time: FloatArray, server: IntArray, child: int) -> None:
-    """Restore the heap after an entry was put at its end; its job is younger than all others there."""
-    t, k = time[child], server[child]
-    while child > 0:
-        parent = (child - 1) >> 1
-        if time[parent] <= t:
-            break
-        time[child], server[child] = time[parent], server[parent]
-        child = parent
-    time[child], server[child] = t, k
-
-
-@compiled
-def _is_older(servers: np.ndarray[Any, Any], k: int, other: int) -> bool:
-    """Whether the job at server k came before the one at another."""
-    return bool(servers[k].number < servers[other].number)
-
-
-@compiled
-def _sift_down(time: FloatArray, server: IntArray, servers: np.ndarray[Any, Any], size: int) -> None:
-    """Restore the heap of the given size after its first entry was replaced; at equal times the older job leads."""
-    t, k = time[0], server[0]
-    parent = 0
-    while True:
-        child = 2 * parent + 1
-        if child >= size:
-            break
-        if child + 1 < size and (
-            time[child + 1] < time[child]
-            or (time[child + 1] == time[child] and _is_older(servers, server[child + 1], server[child]))
-        ):
-            child += 1
-        if t < time[child] or (t == time[child] and _is_older(servers, k, server[child])):
-            break
-        time[parent], server[parent] = time[child], server[child]
-        parent = child
-    time[parent], server[parent] = t, k
+index = np.uint64  # a signed index may count from the end, and numba asks each time
 
 
 @compiled
@@ -81,11 +44,12 @@ def _seat(place: Any, number: int, i: int, arrival: float, work: float, start: f
 
 
 @compiled
-def count_departed(counts: IntArray, servers: np.ndarray[Any, Any], end_server: IntArray, busy: int) -> None:
+def count_departed(counts: IntArray, servers: np.ndarray[Any, Any], ends: FloatArray) -> None:
     """Jobs that have left, by class: those that have started, but for those at servers."""
     counts[DEPARTED] = counts[STARTED]
-    for k in range(busy):
-        counts[DEPARTED, servers[end_server[k]].job_class] -= 1
+    for k in range(servers.size):
+        if ends[k] < math.inf:
+            counts[DEPARTED, servers[k].job_class] -= 1
 
 
 @compiled
@@ -102,15 +66,12 @@ def close_episode(
 
     The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
     """
-    clock, (end_time, end_server) = clocks[0], services
+    clock, ends = clocks[0], services.ends.time
     pass_time(clock, time_in_state, now)
-    count_departed(counts, servers, end_server, clock.busy)
-    ends = np.full(end_time.size, -1.0)
-    for k in range(clock.busy):
-        ends[end_server[k]] = end_time[k]
+    count_departed(counts, servers, ends)
     left[:] = 0.0
-    for k in range(ends.size):  # in the order of servers, as the world adds it up
-        if ends[k] >= 0.0:
+    for k in range(servers.size):  # in the order of servers, as the world adds it up
+        if ends[k] < math.inf:
             left[servers[k].job_class] += ends[k] - now
     return clock.gap_sum, clock.truncated_gap_sum, clock.waiting_time, clock.environment
 
@@ -122,7 +83,8 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
     One long function, its state in local variables: what is in memory is read and written anew at every step.
     """
     clock = state.clock[0]
-    come, (end_time, end_server), tallied, noted = state.arrivals, state.services, state.tallied, state.noted
+    come, tallied, noted = state.arrivals, state.tallied, state.noted
+    (end_time, ranks, winners), idle = state.services
     servers, line, ticks, (rows, wait_class, waits) = state.servers, state.line, state.ticks, state.buffers
     in_system, busy, head, waiting = clock.in_system, clock.busy, clock.head, clock.waiting
     jobs, gap_count, departures, departure_limit = clock.jobs, clock.gaps, clock.departures, clock.departure_limit
@@ -136,7 +98,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
     last = noted.times.size - 1  # the last time of the grid is the horizon, which is noted at the end
     stop = min(until, noted.times[passed] if passed < last else math.inf)
     come_next, i_next = earliest(come.next)
-    ends = end_time[0] if busy > 0 else math.inf
+    ends = end_time[winners[1]]
 
     reason = -1
     while reason < 0:
@@ -150,7 +112,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                 if row == noted.waits.size:
                     reason = FULL
                     break
-                count_departed(counts, servers, end_server, busy)
+                count_departed(counts, servers, end_time)
                 note(noted, row, tallied, used_waits)
                 row += 1
                 passed += 1
@@ -160,16 +122,17 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                 reason = REACHED
                 break
         starting = due = False
-        tick = -1
+        tick = server = -1
+        end, number = math.inf, 0
         if leaves:  # the earliest service ends
-            server = end_server[0]
+            server = winners[1]
             if logging:
-                gone = servers[server]
-                write(rows[used_rows], now, gone.number, 0.0, in_system, episode, gone.job_class, DEPART, server)
+                gone = servers[index(server)]
+                write(rows[index(used_rows)], now, gone.number, 0.0, in_system, episode, gone.job_class, DEPART, server)
                 used_rows += 1
             if strided:
-                table_row -= strides[servers[server].job_class]
-            tallied.time_in_state[in_system] += now - last_move
+                table_row -= strides[servers[index(server)].job_class]
+            tallied.time_in_state[index(in_system)] += now - last_move
             last_move = now
             tick = in_system
             if ticking:
@@ -177,28 +140,26 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
             in_system -= 1
             departures += 1
             due = departures == departure_limit
-            busy -= 1
-            if busy > 0:
-                end_time[0], end_server[0] = end_time[busy], end_server[busy]
-                end_server[busy] = server
-                _sift_down(end_time, end_server, servers, busy)
             if waiting > 0:  # the oldest waiting job takes the server
                 starting = True
-                oldest = line[head]
+                oldest = line[index(head)]
                 job, i, arrival, work = oldest.number, oldest.job_class, oldest.arrival, oldest.work
                 head = head + 1 if head + 1 < room else 0
                 waiting -= 1
+            else:
+                busy -= 1
+                idle[index(busy)] = server
         else:
             i = i_next
-            at = come.position[i]
+            at = come.position[index(i)]
             tick = in_system
             if i == classes:  # not a job: a candidate for an idle tick
-                if come.jobs[WORK, i, at] < ticks[in_system].idle_share:
+                if come.jobs[WORK, index(i), index(at)] < ticks[in_system].idle_share:
                     tick = -1
             else:  # a job of class i is at the door
-                job, arrival, work = jobs, now, come.jobs[WORK, i, at]
+                job, arrival, work = jobs, now, come.jobs[WORK, index(i), index(at)]
                 jobs += 1
-                counts[ARRIVED, i] += 1
+                counts[ARRIVED, index(i)] += 1
                 gap = now - last_arrival
                 last_arrival = now
                 gap_count += 1
@@ -207,21 +168,21 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                     truncated_gap_sum += gap
                 event = BLOCK
                 if in_system == capacity:
-                    counts[BLOCKED, i] += 1
-                elif table[table_row if strided else in_system, i]:
+                    counts[BLOCKED, index(i)] += 1
+                elif table[index(table_row if strided else in_system), index(i)]:
                     event = ADMIT
-                    tallied.admitted[in_system, i] += 1
+                    tallied.admitted[index(in_system), index(i)] += 1
                 else:
                     event = REJECT
-                    tallied.rejected[in_system, i] += 1
+                    tallied.rejected[index(in_system), index(i)] += 1
                 if logging:
-                    write(rows[used_rows], now, job, 0.0, in_system, episode, i, event, -1)
+                    write(rows[index(used_rows)], now, job, 0.0, in_system, episode, i, event, -1)
                     used_rows += 1
                 if event == ADMIT:
-                    tallied.time_in_state[in_system] += now - last_move
+                    tallied.time_in_state[index(in_system)] += now - last_move
                     last_move = now
                     if ticking:
-                        reward = state.scaled_rewards[in_system, i]
+                        reward = state.scaled_rewards[index(in_system), index(i)]
                         ticks[tick].ups += 1
                         ticks[tick].reward_sum += reward
                         ticks[tick].reward_square_sum += reward * reward
@@ -230,37 +191,48 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                         table_row += strides[i]
                     if busy < servers.size:
                         starting = True
+                        server = idle[index(busy)]
+                        busy += 1
                     else:
                         tail = head + waiting
                         if tail >= room:
                             tail -= room
-                        _seat(line[tail], job, i, arrival, work, math.nan)
+                        _seat(line[index(tail)], job, i, arrival, work, math.nan)
                         waiting += 1
             at += 1
-            come.position[i] = at
-            if at == come.size[i]:
+            come.position[index(i)] = at
+            if at == come.size[index(i)]:
                 clock.empty = i
                 reason = REFILL
             else:
-                come.next[i] = come.jobs[TIME, i, at]
+                come.next[index(i)] = come.jobs[TIME, index(i), index(at)]
                 come_next, i_next = earliest(come.next)
         if starting:
             wait = now - arrival
-            server = end_server[busy]
-            counts[STARTED, i] += 1
-            tallied.service[i] += work
+            counts[STARTED, index(i)] += 1
+            tallied.service[index(i)] += work
             if logging:
-                write(rows[used_rows], now, job, wait, in_system, episode, i, START, server)
+                write(rows[index(used_rows)], now, job, wait, in_system, episode, i, START, server)
                 used_rows += 1
             if wait > 0.0:
-                wait_class[used_waits] = i
-                waits[used_waits] = wait
+                wait_class[index(used_waits)] = i
+                waits[index(used_waits)] = wait
                 used_waits += 1
-            _seat(servers[server], job, i, arrival, work, now)
-            end_time[busy] = now + work
-            _sift_up(end_time, end_server, busy)
-            busy += 1
-        ends = end_time[0] if busy > 0 else math.inf
+            _seat(servers[index(server)], job, i, arrival, work, now)
+            end, number = now + work, job
+        if server >= 0:
+            end_time[index(server)], ranks[index(server)] = end, number
+            node, winner, tied = server + end_time.size, server, False
+            while node > 1:
+                other = winners[index(node ^ 1)]
+                tied |= (end_time[index(other)] == end) & (end < math.inf)
+                winner += (other - winner) * (end_time[index(other)] < end)
+                end = min(end, end_time[index(other)])
+                node >>= 1
+                winners[index(node)] = winner
+            if tied:
+                replay(end_time, ranks, winners, server)
+            ends = end
         if ticking and tick >= 0:
             ticks[tick].visits += 1
             if ticks[tick].visits == ticks[tick].visit_limit:
