@@ -99,6 +99,12 @@ def test_a_study_is_of_its_log(load, tmp_path):
     assert identity(replace(with_data, data=None)) == identity(plain)
 
 
+def test_days_that_cannot_be_counted_are_refused(told):
+    """A bootstrap of days would make a list of them."""
+    (message,) = told(WORLD + DATA.replace("day = 24", "day = 1e-300"))
+    assert message.endswith("data: day = 1e-300 must be at least 0.0024: a log of 100,000 days at most")
+
+
 # Marks
 
 

@@ -105,6 +105,7 @@ class Levels:
 
     changes: FloatArray  # rates at which the level changes, rising
     deficits: FloatArray  # one more: rho* - rho of the level below, between and above these
+    unseen: float  # before the first arrival, when whoever pays for himself is let in
 
     @classmethod
     def of(cls, queue: Queue, highest: float) -> Levels:
@@ -134,26 +135,29 @@ class Levels:
         walk(least, levels[0], highest, level(highest))
         rows = np.arange(queue.capacity)[:, None]
         gains = [evaluate(queue.model, Policy(rows < k)).gain for k in levels]
-        return cls(np.array(changes), solve(queue).gain - np.array(gains))
+        best, first = solve(queue).gain, evaluate(queue.model, Policy(queue.rewards >= 0.0)).gain
+        return cls(np.array(changes), best - np.array(gains), best - first)
 
     def expected_deficit(self, rate: float, time: float) -> float:
-        """E[rho* - rho(level at N / t)], N ~ Poisson(rate t); before the first arrival the level is that of rate 0."""
+        """E[rho* - rho(level at N / t)], N ~ Poisson(rate t)."""
         from scipy.special import pdtr
 
         # the level beyond a change holds from the first count N with N / t >= change
         below = np.ceil(self.changes * time * (1.0 - 1e-9)) - 1.0
         shares = np.diff(np.concatenate([[0.0], pdtr(np.maximum(below, -1.0), rate * time), [1.0]]))
-        return float(np.sum(shares * self.deficits))
+        nobody = math.exp(-rate * time)
+        shares[0] -= nobody
+        return float(nobody * self.unseen + np.sum(shares * self.deficits))
 
 
 def expected_loss(queue: Queue, reviews: Sequence[float], times: FloatArray) -> FloatArray:
     """Expected pseudo regret of certainty equivalence up to each of `times`, one class, known service. O(reviews).
 
-    sum_k (T_{k+1} - T_k) E[rho* - rho(level at N(T_k) / T_k)], and before the first review that of rate 0.
+    sum_k (T_{k+1} - T_k) E[rho* - rho(level at N(T_k) / T_k)], and before the first review as before the first arrival.
     """
     rate = queue.total_arrival_rate
     levels = Levels.of(queue, _highest(rate, reviews[0]))
-    deficits = np.array([levels.deficits[0], *(levels.expected_deficit(rate, t) for t in reviews)])
+    deficits = np.array([levels.unseen, *(levels.expected_deficit(rate, t) for t in reviews)])
     begins = np.array([0.0, *reviews])
     lengths = np.clip(times[:, None] - begins, 0.0, np.append(np.diff(begins), math.inf))
     return lengths @ deficits

@@ -10,13 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
+from queueing_ucrl.cli.again import given_command
 from queueing_ucrl.cli.endings import mistakes_told, tell, warnings_told
 from queueing_ucrl.cli.options import AsJson
 from queueing_ucrl.messages import printable, shortened
 
 NOTES = """
-calls.csv gives calls.toml, calls.trace.parquet (the jobs as they came) and
-calls.fit.png; then `queueing-ucrl run calls.toml` tries controllers on them.
+calls.csv gives calls.toml, calls.trace.parquet (the jobs as they came),
+calls.fit.png and calls.report.html (each test with its picture, for a
+browser); then `queueing-ucrl run calls.toml` tries controllers on them.
 
 Columns are named; times are numbers or ISO dates (2024-03-31 08:15:00), with
 an offset, or on the clock of --timezone. Several files are fitted together;
@@ -75,6 +77,7 @@ def _numbers(option: str, given: list[str] | None) -> dict[str, float]:
 
 
 def fit(
+    context: typer.Context,
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE..", help="A log: CSV, Parquet or XES.", show_default=False)
     ],
@@ -114,6 +117,7 @@ def fit(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a log that has bad rows.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
     figure: Annotated[bool, typer.Option("--figure/--no-figure", help="Draw the fit.")] = True,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page for a browser.")] = False,
     seed: Annotated[int, typer.Option(help="Of all chance.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -141,7 +145,7 @@ def fit(
         for name, value in (("servers", servers), ("capacity", capacity)):
             if value is not None and value < 1:
                 raise ValueError(f"--{name} {shortened(str(value))}: must be at least 1")
-        targets.check(force, figure, files)
+        targets.check(force, figure, files, page=not no_report)
         with warnings_told(), _Stages() as stages:
             found = fit_log(
                 list(files), time, job_class, **columns, decision=decision, count=count, timezone=timezone,
@@ -154,7 +158,13 @@ def fit(
 
                 stages.say("drawing")
                 picture = fit_figure(found)
-            written = write_fit(found, targets, picture, force=force)
+            page = None
+            if not no_report:
+                from queueing_ucrl.report.fit_page import fit_html
+
+                stages.say("writing the page")
+                page = fit_html(found, targets.scenario.name, targets.trace.name, given_command(context))
+            written = write_fit(found, targets, picture, page, force=force)
         if as_json:
             data = {**found.plain_data(), "written": [printable(str(path)) for path in written]}
             typer.echo(json.dumps(data, indent=2, allow_nan=False))

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from queueing_ucrl.cli.again import given_command
 from queueing_ucrl.cli.endings import end, mistakes_told
 from queueing_ucrl.cli.options import AsJson, Jobs, ScenarioName
+from queueing_ucrl.messages import shown_path
 
 NOTES = """
 For systems whose optimum is not known: other laws than the exponential,
 arrivals that are not Poisson, rates that change. Every table is simulated
 on the same jobs; worse ones are dropped in races; the winner is run again on
 jobs that the search has not seen. Nothing is said of other tables.
+
+The page (what was searched, what was dropped when, what each class's level is
+worth) is runs/NAME.optimise.html, or --out; for what levels are worth a few
+more tables are run.
 
 Keys of --json; each estimate is a table of mean, low, high and level:
   title, units          of the scenario; what time and money are counted in
@@ -39,6 +46,7 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
 
 
 def optimise(
+    context: typer.Context,
     scenario: ScenarioName,
     search: Annotated[
         str,
@@ -49,6 +57,10 @@ def optimise(
         float, typer.Option(help="Half-width of the final interval to aim at, as a part of the gain.")
     ] = 1e-3,
     seed: Annotated[int | None, typer.Option(help="Seed of all chance, instead of the scenario's.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write.  [default: runs/NAME.optimise.html]", show_default=False)
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page.")] = False,
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -70,6 +82,7 @@ def optimise(
             if value is not None and value < least:
                 raise ValueError(f"--{name} {value}: must be at least {least}")
         loaded = load_scenario(scenario)
+        page = None if no_report else _page_for(loaded.path.stem, out)
         seed = loaded.settings.seed if seed is None else seed
         with SearchProgress() as progress:
             try:
@@ -83,14 +96,34 @@ def optimise(
                     engine=loaded.settings.engine,
                     jobs=jobs,
                     on_step=progress.on_step,
+                    surface=page is not None,
                 )
             except KeyboardInterrupt:
                 progress.bar.stop()
                 so_far = progress.step
                 best = f"; the best so far: {in_words(so_far.best)}, in {so_far.tables} tables" if so_far else ""
                 end(f"stopped{best}", 130)
+        if page is not None:
+            from queueing_ucrl.files import write_atomically
+            from queueing_ucrl.report.optimise_page import optimise_html
+
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(page, optimise_html(loaded.title, found, loaded.units, given_command(context)))
         if as_json:
             about = {"title": loaded.title, "units": loaded.units.plain_data()}
             typer.echo(json.dumps({**about, **found.plain_data()}, indent=2, allow_nan=False))
         else:
             print_best_table(open_console(), loaded.title, found, loaded.units)
+            if page is not None:
+                typer.echo(f"the report, for a browser: {shown_path(page)}")
+
+
+def _page_for(name: str, out: Path | None) -> Path:
+    """Where the page goes; what is there and is no page is told before anything is run."""
+    from queueing_ucrl.report.study_page import check_page
+
+    page = Path("runs") / f"{name}.optimise.html" if out is None else out
+    if out is not None and not page.parent.is_dir():
+        raise ValueError(f"{shown_path(page)}: there is no folder {shown_path(page.parent)}")
+    check_page(page)
+    return page

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from queueing_ucrl.cli.again import given_command
 from queueing_ucrl.cli.endings import stops_told, tell, warnings_told
 from queueing_ucrl.cli.options import ScenarioName, StudyOptions, with_study_options
 from queueing_ucrl.messages import shortened
@@ -91,6 +92,7 @@ Exit codes: 0 done, 1 failed, 2 a mistake in the scenario or the options,
 
 @with_study_options
 def run(
+    context: typer.Context,
     scenario: ScenarioName,
     controller: Annotated[
         str | None, typer.Option("--controller", help="The controller to run, instead of the scenario's.")
@@ -99,11 +101,12 @@ def run(
     options: StudyOptions,
 ) -> None:
     """Simulate a queue and show what learning cost."""
-    _study(scenario, None if controller is None else [controller], options)
+    _study(scenario, None if controller is None else [controller], options, given_command(context))
 
 
 @with_study_options
 def compare(
+    context: typer.Context,
     scenario: ScenarioName,
     controllers: Annotated[
         str, typer.Option("--controllers", metavar="A,B,C", help="Names, separated by commas.", show_default=False)
@@ -115,7 +118,7 @@ def compare(
     names = [name.strip() for name in controllers.split(",") if name.strip()]
     if len(set(names)) != len(names) or not names:
         raise ValueError(f"--controllers {shortened(controllers)}: must be different names, separated by commas")
-    _study(scenario, names, options)
+    _study(scenario, names, options, given_command(context))
 
 
 def _policies_tried() -> Callable[[int, float], None]:
@@ -131,7 +134,7 @@ def _policies_tried() -> Callable[[int, float], None]:
     return told
 
 
-def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> None:
+def _study(name: str, controllers: list[str] | None, options: StudyOptions, command: list[str]) -> None:
     """Run a scenario's study, with progress on the terminal, and print its results."""
     from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
     from queueing_ucrl.experiments.executors import cluster_executor
@@ -159,7 +162,7 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions) -> N
         compile_first((choice.controller for choice in scenario.controllers), progress.say, engine, scenario.system)
         where: dict[str, Any] = {"log": options.log, "jobs": options.jobs, "executor": executor}
         hooks: dict[str, Any] = {"on_result": progress.on_result, "on_progress": progress.on_progress}
-        study, folder = run_scenario(scenario, out, **where, **hooks)
+        study, folder = run_scenario(scenario, out, **where, **hooks, command=command)
         write_figures(study, scenario, folder)
         progress.close()
         on_log = None if log is None else _on_the_log(scenario, log, folder, options)

@@ -189,8 +189,7 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
     observed = (table.begin, table.end)
     rate = rate_interval(times.size, table.end - table.begin)
     pattern = _pattern(table, times)
-    parts = np.array([observed]) if pattern is None else stretches(pattern, *observed)
-    inside = _inside(times, parts)
+    inside, parts = tested_times(times, observed, pattern)
     tests, p, spread = _poisson(inside, parts, COARSE * table.resolution)
     days, changes = _days(table, times, pattern)
     fit = ArrivalsFit(
@@ -212,6 +211,14 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
     if tests and not fit.is_poisson and not fit.is_near and fit.steps is None:
         fit = replace(fit, gaps=_gaps(times, rate.rate))
     return _with_interval(fit, table, times)
+
+
+def tested_times(
+    times: FloatArray, observed: tuple[float, float], pattern: StepPattern | None
+) -> tuple[FloatArray, FloatArray]:
+    """(arrivals, stretches) that the tests of Poisson arrivals look at: between steps, where jobs come at all."""
+    parts = np.array([observed]) if pattern is None else stretches(pattern, *observed)
+    return _inside(times, parts), parts
 
 
 def _inside(times: FloatArray, parts: FloatArray) -> FloatArray:
@@ -254,28 +261,49 @@ def _poisson(
     return tests, min(adjusted.values(), default=math.nan), None if math.isnan(spread.index) else spread
 
 
+@dataclass(frozen=True)
+class Bins:
+    """Counts of days, or of stretches of a shorter log, beside what is expected there if the level never changes."""
+
+    kind: str  # "day" or "stretch"
+    starts: FloatArray
+    counts: FloatArray
+    expected: FloatArray
+
+    @property
+    def group(self) -> int:
+        """So many neighbours are one bin where changes are looked for: years of days would take minutes."""
+        return math.ceil(self.counts.size / MOST_BINS)
+
+
+def level_bins(table: JobTable, times: FloatArray, pattern: StepPattern | None) -> Bins | None:
+    """What is looked at to tell how the level moves; None where it is not."""
+    observed = (table.begin, table.end)
+    if table.day is not None and table.end - table.begin >= DAYS_THAT_VARY * table.day:
+        days, counts, expected = day_counts(times, observed, table.day, pattern)
+        seen = (expected > NO_DAY * expected.max()) | (counts > 0)
+        return Bins("day", days[seen], counts[seen], np.maximum(expected[seen], 1e-12))
+    if pattern is not None or times.size < LEAST_TESTED:
+        return None
+    starts, ends = windows(observed, (table.end - table.begin) / BATCHES)
+    return Bins("stretch", starts, counts_in(times, starts, ends)[1].astype(np.float64), ends - starts)
+
+
 def _days(
     table: JobTable, times: FloatArray, pattern: StepPattern | None
 ) -> tuple[DayFactorFit | None, ChangePoints | None]:
     """How the level moves: from day to day, or in a shorter log between 20 stretches."""
-    observed = (table.begin, table.end)
-    if table.day is not None and table.end - table.begin >= DAYS_THAT_VARY * table.day:
-        _, counts, expected = day_counts(times, observed, table.day, pattern)
-        seen = (expected > NO_DAY * expected.max()) | (counts > 0)
-        counts, expected = counts[seen], np.maximum(expected[seen], 1e-12)
-        level = day_factor(counts, expected)
-        counts, expected = _grouped(counts, MOST_BINS), _grouped(expected, MOST_BINS)
-        return level, change_points(counts, expected, cv=local_day_cv(counts, expected))
-    if pattern is not None or times.size < LEAST_TESTED:
+    bins = level_bins(table, times, pattern)
+    if bins is None:
         return None, None
-    starts, ends = windows(observed, (table.end - table.begin) / BATCHES)
-    counts, expected = counts_in(times, starts, ends)[1].astype(np.float64), ends - starts
-    return None, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
+    level = day_factor(bins.counts, bins.expected) if bins.kind == "day" else None
+    counts, expected = _grouped(bins.counts, bins.group), _grouped(bins.expected, bins.group)
+    return level, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
 
 
-def _grouped(values: FloatArray, most: int) -> FloatArray:
-    """Sums of equally many neighbours, so that there are at most so many; the last may be of fewer."""
-    found: FloatArray = np.add.reduceat(values, np.arange(0, values.size, math.ceil(values.size / most)))
+def _grouped(values: FloatArray, size: int) -> FloatArray:
+    """Sums of so many neighbours each; the last may be of fewer."""
+    found: FloatArray = np.add.reduceat(values, np.arange(0, values.size, size))
     return found
 
 

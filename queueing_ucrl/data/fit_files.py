@@ -1,4 +1,4 @@
-"""The files that a fit gives: the scenario, the trace beside it, and a figure; all of them or none."""
+"""The files that a fit gives: the scenario, the trace beside it, a figure and a page; all of them or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitFiles:
-    """Where a fit is written: calls.toml, calls.trace.parquet, calls.fit.png."""
+    """Where a fit is written: calls.toml, calls.trace.parquet, calls.fit.png, calls.report.html."""
 
     scenario: Path
 
@@ -31,13 +31,18 @@ class FitFiles:
     def figure(self) -> Path:
         return self.scenario.with_name(f"{self.scenario.stem}.fit.png")
 
-    def check(self, force: bool, figure: bool, sources: Sequence[Path] = ()) -> None:
+    @property
+    def page(self) -> Path:
+        return self.scenario.with_name(f"{self.scenario.stem}.report.html")
+
+    def check(self, force: bool, figure: bool, sources: Sequence[Path] = (), *, page: bool = False) -> None:
         """Refuse names that cannot be written to, the log's own, and files that are there already unless `force`."""
         if self.scenario.suffix != ".toml":
             raise ValueError(f"{shown_path(self.scenario)}: a scenario file's name must end in .toml")
         if not self.scenario.parent.is_dir():
             raise ValueError(f"{shown_path(self.scenario)}: there is no folder {shown_path(self.scenario.parent)}")
-        for path in (self.scenario, self.trace, *([self.figure] if figure else [])):
+        wanted = {self.scenario: True, self.trace: True, self.figure: figure, self.page: page}
+        for path in (path for path, is_wanted in wanted.items() if is_wanted):
             if path.is_dir():
                 raise ValueError(f"{shown_path(path)}: is a folder")
             if any(same_file(path, source) for source in sources):
@@ -91,14 +96,15 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(place)
 
 
-def write_fit(fit: Fit, files: FitFiles, figure: bytes | None = None, *, force: bool = False) -> list[Path]:
+def write_fit(
+    fit: Fit, files: FitFiles, figure: bytes | None = None, page: bytes | None = None, *, force: bool = False
+) -> list[Path]:
     """Write all of them under other names first, then give them theirs, the scenario last.
 
     Two fits at once do not mix their files; without `force`, what came to be there meanwhile is left as it is.
     """
     contents = {files.trace: trace_bytes(fit)}
-    if figure is not None:
-        contents[files.figure] = figure
+    contents |= {path: made for path, made in ((files.figure, figure), (files.page, page)) if made is not None}
     contents[files.scenario] = fit.to_toml(files.trace.name).encode()
     parts: dict[Path, Path] = {}
     try:
@@ -109,7 +115,7 @@ def write_fit(fit: Fit, files: FitFiles, figure: bytes | None = None, *, force: 
                 file.flush()
                 os.fsync(file.fileno())
         with _alone_in(files.scenario.parent):
-            files.check(force, figure is not None)
+            files.check(force, figure is not None, page=page is not None)
             for path, part in parts.items():
                 with naming(path):
                     part.replace(path)

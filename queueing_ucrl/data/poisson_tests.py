@@ -92,6 +92,19 @@ def poisson_test(
     times: npt.ArrayLike, window: float, observed: Observed, *, test: str = "lewis", least: int = LEAST
 ) -> PoissonTest:
     """Test arrivals, in windows of this length, by Lewis' test or the log test."""
+    numbers, count = poisson_numbers(times, window, observed, test=test, least=least)
+    kept = count >= least
+    statistic, p_value = ks_uniform(numbers)
+    return PoissonTest(
+        test, float(window), statistic, p_value, int(numbers.size), int(kept.sum()), int((~kept).sum()),
+        int(count[~kept].sum()), least,
+    )  # fmt: skip
+
+
+def poisson_numbers(
+    times: npt.ArrayLike, window: float, observed: Observed, *, test: str = "lewis", least: int = LEAST
+) -> tuple[FloatArray, IntArray]:
+    """(the pooled numbers that a test compares with uniform ones, arrivals in each window)."""
     array, pairs = within(times, observed)
     if test not in TRANSFORMS:
         raise ValueError(f"there is no test {test!r}; there are {' and '.join(TRANSFORMS)}")
@@ -99,13 +112,7 @@ def poisson_test(
         raise ValueError(f"least must be at least 1, got {least}")
     starts, ends = windows(pairs, window)
     first, count = counts_in(array, starts, ends)
-    kept = count >= least
-    numbers = _transformed(array, starts, ends, first, count, np.flatnonzero(kept), test)
-    statistic, p_value = ks_uniform(numbers)
-    return PoissonTest(
-        test, float(window), statistic, p_value, int(numbers.size), int(kept.sum()), int((~kept).sum()),
-        int(count[~kept].sum()), least,
-    )  # fmt: skip
+    return _transformed(array, starts, ends, first, count, np.flatnonzero(count >= least), test), count
 
 
 def _transformed(

@@ -143,10 +143,12 @@ def run_scenario(
     executor: Executor | None = None,
     on_result: OnResult | None = None,
     on_progress: OnProgress | None = None,
+    command: Sequence[str] = (),
 ) -> tuple[Study, StudyFolder]:
     """Run a scenario's study into its folder, taking what is done already from there.
 
-    accounts, log_columns: of one's own, for the study's tables and its event logs.
+    accounts, log_columns: of one's own, for the study's tables and its event logs. command: the words of the command
+    that was given, for those who want to run it again.
     """
     cells = study_cells(scenario, accounts, log_columns)
     settings = scenario.settings
@@ -156,6 +158,7 @@ def run_scenario(
         "replications": settings.replications,
         "engines": _engines((cell, *_planned(cell)) for cell in cells),
         "cautions": sorted({caution for cell in cells for caution in cell.cautions}),
+        **({"command": list(command)} if command else {}),
     }
     own = {"accounts": [a.name for a in accounts], "log_columns": [c.name for c in log_columns]}
     about = {**identity(scenario), **{key: names for key, names in own.items() if names}}

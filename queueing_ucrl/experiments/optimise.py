@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from itertools import permutations
@@ -32,7 +32,7 @@ import numpy as np
 from queueing_ucrl.accounts.steady_state import LEVEL, Estimate, estimate
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.experiments.executors import TaskPool
-from queueing_ucrl.experiments.racing import BLOCK, BLOCKS, Gains, race
+from queueing_ucrl.experiments.racing import BLOCK, BLOCKS, Gains, Race, run_race
 from queueing_ucrl.learning.baselines import FixedPolicy
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import positive
@@ -48,6 +48,7 @@ SEARCHES = ("levels", "table")
 ARRIVALS = 50_000  # in a replication, about
 FRESH = 1_000_000  # the number of the first replication that the search does not see
 LEAST, MOST = 20, 400  # replications of the winner
+SURFACE = 2 * BLOCK  # replications of the tables around the best
 PASSES = 6  # over the entries of a table
 
 Levels = tuple[int, ...]
@@ -69,6 +70,23 @@ class Searched:
 
 
 @dataclass(frozen=True)
+class Tried:
+    """A table that the search ran, against the best found on the same jobs: those that led the search to it."""
+
+    policy: Policy
+    less: Estimate  # what it earns less what the best found does, replication by replication
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The surface through the best table found: one class's level is changed, the others are kept."""
+
+    job_class: str
+    levels: tuple[int, ...]
+    less: tuple[Estimate, ...]  # as of `Tried`
+
+
+@dataclass(frozen=True)
 class BestTable:
     """The best table that was found, what it earns, and what the M/M plan promises and earns."""
 
@@ -81,6 +99,9 @@ class BestTable:
     improvement: Estimate  # gain less plan_gain, replication by replication
     searched: Searched
     seconds: float
+    tried: tuple[Tried, ...] = ()  # every table that the search ran, in the order in which it did
+    races: tuple[Race, ...] = ()
+    slices: tuple[Slice, ...] = ()  # of each class; none unless asked for, or where levels do not say all
 
     @property
     def controller(self) -> FixedPolicy:
@@ -144,6 +165,7 @@ def optimise(
     jobs: int | None = None,
     executor: Executor | None = None,
     on_step: OnStep | None = None,
+    surface: bool = False,
 ) -> BestTable:
     """The best admission table of a system that is found by simulation (see the head of this module).
 
@@ -151,7 +173,8 @@ def optimise(
     by default about 50,000 arrivals, of which a tenth does not count, in whole periods where rates repeat. tolerance:
     differences in gain below this part of it are not looked for. confidence: of each race. precision: the half-width
     of the final interval, as a part of the gain, that is aimed at. jobs: processes (default: all cores); the result
-    does not depend on them. on_step: is told how far it is.
+    does not depend on them. on_step: is told how far it is. surface: also run tables around the best found, for
+    `slices`: what each class's level is worth.
     """
     began = perf_counter()
     if not isinstance(system, System):
@@ -175,6 +198,8 @@ def optimise(
         seen = (gains.tables, gains.runs, gains.replications)
         fresh = range(FRESH, FRESH + replications_for(gains, hunt.best, precision))
         best, plans = gains.of([hunt.best, plan], fresh)
+        tried = _tried(gains.seen(), hunt.best)
+        slices = tuple(_slices(gains, hunt.best, system.class_names)) if surface else ()
     how = "M/M plan" if start is None else "a policy that was given"
     return BestTable(
         system,
@@ -186,7 +211,32 @@ def optimise(
         estimate([a - b for a, b in zip(best, plans, strict=True)]),
         Searched(search, how, *seen, length, skipped, tolerance, confidence),
         perf_counter() - began,
+        tried,
+        tuple(hunt.races),
+        slices,
     )
+
+
+def _less(theirs: list[float], best: list[float]) -> Estimate:
+    """One table less another, replication by replication, as far as both were run."""
+    return estimate([a - b for a, b in zip(theirs, best, strict=False)])
+
+
+def _tried(seen: dict[Policy, list[float]], best: Policy) -> tuple[Tried, ...]:
+    return tuple(Tried(policy, _less(values, seen[best])) for policy, values in seen.items() if values)
+
+
+def _slices(gains: Gains, best: Policy, names: Sequence[str]) -> Iterator[Slice]:
+    """Levels 0 and S, and those 1, 2, 4, .. away from the best one."""
+    if not best.is_trunk_reservation:
+        return
+    levels, capacity = best.control_levels, best.capacity
+    for i, name in enumerate(names):
+        steps = [sign * 2**k for k in range(capacity.bit_length()) for sign in (-1, 1)]
+        around = sorted({0, capacity, levels[i], *(levels[i] + step for step in steps)} & set(range(capacity + 1)))
+        tables = [Policy.trunk_reservation((*levels[:i], k, *levels[i + 1 :]), capacity) for k in around]
+        *others, ours = gains.of([*tables, best], range(SURFACE))
+        yield Slice(name, tuple(around), tuple(_less(theirs, ours) for theirs in others))
 
 
 def _pool(system: System, jobs: int | None, executor: Executor | None) -> TaskPool:
@@ -272,12 +322,14 @@ class Search:
     ) -> None:
         self.gains, self.start, self.best = gains, start, start
         self.tolerance, self.confidence, self.on_step = tolerance, confidence, on_step
+        self.races: list[Race] = []
         self.left: set[Policy] = set()  # tables that were the best once: nobody goes back to them
 
     def _moves_on(self, others: Iterator[Policy], tolerance: float) -> bool:
         """Race the best table so far against others; whether one of them takes its place."""
         tables = [self.best, *(table for table in others if table not in self.left)]
-        winner = race(self.gains, tables, tolerance=tolerance, confidence=self.confidence)
+        self.races.append(run_race(self.gains, tables, tolerance=tolerance, confidence=self.confidence))
+        winner = self.races[-1].winner
         if self.on_step is not None:
             self.on_step(Step(self.gains.tables, self.gains.runs, winner))
         if winner == self.best:

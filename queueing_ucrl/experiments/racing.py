@@ -73,6 +73,14 @@ class Gains:
         """The largest number that a table was run."""
         return len({replication for _, replication in self._known})
 
+    def seen(self) -> dict[Policy, list[float]]:
+        """What each table earned in replications 0, 1, .., as far as it was run in all of them; in the order run."""
+        found: dict[Policy, list[float]] = {}
+        for policy, replication in self._known:
+            if replication == len(found.setdefault(policy, [])):
+                found[policy].append(self._known[policy, replication])
+        return found
+
     def of(self, policies: Sequence[Policy], replications: Iterable[int]) -> list[list[float]]:
         """A list for each policy: what it earns in each of the replications."""
         wanted = list(replications)
@@ -86,8 +94,24 @@ class Gains:
         return [[self._known[policy, r] for r in wanted] for policy in policies]
 
 
+@dataclass(frozen=True)
+class Race:
+    """How a race went: who ran, who was dropped after how many replications, who was ahead at its end."""
+
+    tables: tuple[Policy, ...]
+    dropped: dict[Policy, int]  # those that were worse for sure, and after how many replications that was known
+    replications: int  # at its end
+    winner: Policy
+
+
 def race(gains: Gains, tables: Sequence[Policy], *, tolerance: float, confidence: float) -> Policy:
-    """The table that earns most; of those that nothing tells apart, the first."""
+    """The winner of a race."""
+    return run_race(gains, tables, tolerance=tolerance, confidence=confidence).winner
+
+
+def run_race(gains: Gains, tables: Sequence[Policy], *, tolerance: float, confidence: float) -> Race:
+    """How the race goes; its winner is the table that earns most; of those that nothing tells apart, the first."""
+    dropped: dict[Policy, int] = {}
     alive = list(dict.fromkeys(tables))
     share = (1.0 - confidence) / (max(1, len(alive) - 1) * BLOCKS)
     for block in range(1, BLOCKS + 1):
@@ -101,7 +125,9 @@ def race(gains: Gains, tables: Sequence[Policy], *, tolerance: float, confidence
             if k == first or lead.low <= 0.0:
                 left.append(table)
                 open_ |= k != first and -lead.low > ahead
+            else:
+                dropped[table] = block * BLOCK
         leader, alive = alive[first], left
         if not open_:
             break
-    return leader
+    return Race(tuple(dict.fromkeys(tables)), dropped, block * BLOCK, leader)

@@ -66,6 +66,12 @@ class StoredStudy:
         return Units(str(found.get("time") or ""), str(found.get("money") or ""))
 
     @property
+    def command(self) -> list[str]:
+        """The words of the command that made it, files by their names; none where it was made from Python."""
+        found = self.manifest.get("command")
+        return list(map(str, found)) if isinstance(found, list) else []
+
+    @property
     def points(self) -> list[dict[str, Any]]:
         """The points of the sweep (one without a sweep): values, queue, controllers, horizon."""
         return list(self.manifest["identity"]["points"])

@@ -18,7 +18,7 @@ from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
 from queueing_ucrl.report.lettering import lettering
-from queueing_ucrl.report.palette import looks
+from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
 OURS = "ucrl-ac"
@@ -91,7 +91,7 @@ def final_values(study: Study) -> pd.DataFrame:
 def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
     """Mean and 95 % interval of each learner on one queue."""
     cells = [k for k, cell in enumerate(study.cells) if cell.point == point]
-    look = looks(cell.name for cell in study.cells)
+    look = controller_looks(cell.name for cell in study.cells)
     for k in cells:
         style = look[study.cells[k].name]
         times = study.results[k][0].times

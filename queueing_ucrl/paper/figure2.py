@@ -21,7 +21,7 @@ from queueing_ucrl.paper.figure1 import comparison, label
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
 from queueing_ucrl.report.lettering import lettering
-from queueing_ucrl.report.palette import BLUE, SKY, VERMILION, looks
+from queueing_ucrl.report.palette import BLUE, SKY, VERMILION, controller_looks
 from queueing_ucrl.solvers.solve import solve
 
 FIRST = (0,)  # the point of the study that Fig. 1(a) shows
@@ -86,7 +86,7 @@ def draw(study: Study, work: Work) -> Figure:
     bounds = bounds_at(cell, times)
     for name, (colour, line) in STYLES.items():
         axes.plot(times, bounds[name], color=colour, linestyle=line, label=f"bound, {name}")
-    look = looks(one.name for one in study.cells)
+    look = controller_looks(one.name for one in study.cells)
     for k, one in enumerate(study.cells):
         times_of = study.results[k][0].times
         shown = times_of >= first

@@ -205,7 +205,8 @@ def prior_gains(study: Study) -> pd.DataFrame:
         difference, half = with_prior - without, half_interval(with_prior - without)
         rows.append(
             {
-                **study.cells[k].values,
+                "queue": f"random {study.cells[k].values['queue']}",
+                "load": study.cells[k].values["load"],
                 "replications": len(difference),
                 "without": float(without.mean()),
                 "with": float(with_prior.mean()),

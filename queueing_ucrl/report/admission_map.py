@@ -39,6 +39,12 @@ def policy_of(given: Any) -> Policy:
     raise TypeError(f"a policy or a solution is needed, as of qu.solve(queue), got {shown(type(given).__name__)}")
 
 
+def admitted_stretches(policy: Policy, job_class: int) -> list[tuple[int, int]]:
+    """(first, last + 1) of each stretch of states in which a class gets in."""
+    edges = np.flatnonzero(np.diff(policy.admits[:, job_class], prepend=False, append=False)).reshape(-1, 2)
+    return [(int(first), int(last)) for first, last in edges]
+
+
 def admission_map(given: Any, class_names: Sequence[str] | None = None, most: int = MOST_BLOCKS) -> AdmissionMap:
     """The map of a policy or a solution: a row a class, or a row for each state of the environment that it sees."""
     policy = policy_of(given)

@@ -33,30 +33,37 @@ def print_best_table(console: Console, title: str, found: BestTable, units: Unit
     table.add("best table found", NOTHING, with_interval(best.mean, best.half_width))
     table.print(console)
     print_line(console)
-    more = found.improvement
-    if found.policy == found.plan:
-        print_words(console, "The search found no table that earns more than the M/M plan.")
-    else:
-        share = f" ({percent(more.mean / plan.mean, 2)})" if plan.mean else ""
-        print_words(
-            console,
-            f"On the same jobs the best table earns {with_interval(more.mean, more.half_width)}{share} more than the "
-            "plan.",
-        )
-    if optimum(found.system)[0] is not None:
-        print_words(console, "The plan is the optimum of this queue, and earns what it promises.")
-    elif found.promised and abs(found.promised - plan.mean) > plan.half_width:
-        off = found.promised / plan.mean - 1.0
-        print_words(
-            console,
-            f"The plan is for the M/M/c/S queue of the same means; what it promises there is {percent(abs(off), 2)} "
-            f"{'more' if off > 0 else 'less'} than it earns.",
-        )
+    for words in (*best_words(found), *plan_words(found)):
+        print_words(console, words)
     print_line(console)
     print_words(console, "who is let in, by the number of jobs in the system (# yes, . no, ~ in part)", style="bold")
     print_picture(console, found.system.class_names, found.policy)
     print_line(console)
     _print_search(console, found, units)
+
+
+def best_words(found: BestTable) -> list[str]:
+    """By how much the best table found is better than the plan."""
+    more, plan = found.improvement, found.plan_gain
+    if found.policy == found.plan:
+        return ["The search found no table that earns more than the M/M plan."]
+    share = f" ({percent(more.mean / plan.mean, 2)})" if plan.mean else ""
+    spread = with_interval(more.mean, more.half_width)
+    return [f"On the same jobs the best table earns {spread}{share} more than the plan."]
+
+
+def plan_words(found: BestTable) -> list[str]:
+    """Whether the plan earns what it promises."""
+    plan = found.plan_gain
+    if optimum(found.system)[0] is not None:
+        return ["The plan is the optimum of this queue, and earns what it promises."]
+    if not found.promised or abs(found.promised - plan.mean) <= plan.half_width:
+        return []
+    off = found.promised / plan.mean - 1.0
+    return [
+        f"The plan is for the M/M/c/S queue of the same means; what it promises there is {percent(abs(off), 2)} "
+        f"{'more' if off > 0 else 'less'} than it earns."
+    ]
 
 
 def _print_search(console: Console, found: BestTable, units: Units) -> None:

@@ -74,20 +74,20 @@ def _dashes(look: Look) -> list[float]:
     return [2.0 * part for part in look.dashes] or [1, 0]
 
 
-def _scales(looks: Mapping[str, Look], field_name: str = "who") -> dict[str, Any]:
-    """Colour and dashes of each name; without a legend, which the page has."""
+def colour_scale(looks: Mapping[str, Look], field_name: str = "who") -> Any:
+    """The colour of each name; without a legend, which the page has."""
     import altair as alt
 
-    names = list(looks)
-    colours = [look.colour for look in looks.values()]
-    return {
-        "color": alt.Color(f"{field_name}:N", scale=alt.Scale(domain=names, range=colours), legend=None),
-        "strokeDash": alt.StrokeDash(
-            f"{field_name}:N",
-            scale=alt.Scale(domain=names, range=[_dashes(look) for look in looks.values()]),
-            legend=None,
-        ),
-    }
+    scale = alt.Scale(domain=list(looks), range=[look.colour for look in looks.values()])
+    return alt.Color(f"{field_name}:N", scale=scale, legend=None)
+
+
+def dash_scale(looks: Mapping[str, Look], field_name: str = "who") -> Any:
+    """The dashes of each name."""
+    import altair as alt
+
+    scale = alt.Scale(domain=list(looks), range=[_dashes(look) for look in looks.values()])
+    return alt.StrokeDash(f"{field_name}:N", scale=scale, legend=None)
 
 
 def axis(title: str, name: str, *, log: bool = False, side: str = "y", zero: bool = False, **more: Any) -> Any:
@@ -98,6 +98,15 @@ def axis(title: str, name: str, *, log: bool = False, side: str = "y", zero: boo
     scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=side == "y")
     labels = alt.Axis(format=NUMBERS, tickCount=5 if side == "x" else 6)
     return kind(f"{name}:Q", title=f"{title}, log scale" if log else title, scale=scale, axis=labels, **more)
+
+
+def states_axis(name: str, capacity: int) -> Any:
+    """The number of jobs in the system, in whole numbers."""
+    import altair as alt
+
+    scale = alt.Scale(domain=[0, capacity], nice=False)
+    labels = alt.Axis(format=NUMBERS, tickMinStep=1, tickCount=10)
+    return alt.X(f"{name}:Q", title="jobs in the system", scale=scale, axis=labels)
 
 
 def finished(chart: Any, *, height: int = HEIGHT) -> dict[str, Any]:
@@ -151,7 +160,8 @@ def lines(
     import altair as alt
 
     at = axis(x, "time", log=log_x, side="x")
-    scales, how = _scales(looks), {"interpolate": "step-after"} if step else {}
+    scales = {"color": colour_scale(looks), "strokeDash": dash_scale(looks)}
+    how = {"interpolate": "step-after"} if step else {}
     layers = []
     for low, high, wanted in (("least", "most", outer), ("low", "high", band)):
         if wanted:

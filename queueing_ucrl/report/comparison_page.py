@@ -9,7 +9,7 @@ from queueing_ucrl.experiments.stored import StoredStudy
 from queueing_ucrl.report.charts import Chart, Columns, axis, base, finished, legend_of, rounded, tooltips
 from queueing_ucrl.report.numbers import NOTHING, number, percent
 from queueing_ucrl.report.page import Page, PageTable, Section
-from queueing_ucrl.report.palette import looks
+from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.report.study_view import StudyView
 
 MOST_ROWS = 60  # of the chart
@@ -90,7 +90,7 @@ def _lost(views: Sequence[tuple[str, StudyView]]) -> Section | None:
     if not data["who"]:
         return None
     title = "lost (% of what the best policy earns)"
-    style = looks(data["who"])
+    style = controller_looks(data["who"])
     fill = alt.Color(
         "who:N", scale=alt.Scale(domain=list(style), range=[k.colour for k in style.values()]), legend=None
     )

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from queueing_ucrl.model.bounds import policy_iteration_bound
+from queueing_ucrl.report.admission_map import admitted_stretches
 from queueing_ucrl.report.charts import (
     BAND,
     Chart,
@@ -23,6 +22,7 @@ from queueing_ucrl.report.charts import (
     legend_of,
     lines,
     rounded,
+    states_axis,
     tooltips,
     with_line,
 )
@@ -307,8 +307,7 @@ def policy_section(view: StudyView) -> Section | None:
         return None
     if view.best is not None:
         for i, job_class in enumerate(view.class_names):
-            edges = np.flatnonzero(np.diff(view.best.policy.admits[:, i], prepend=False, append=False)).reshape(-1, 2)
-            for first, last in edges.tolist():
+            for first, last in admitted_stretches(view.best.policy, i):
                 add(-1, job_class, BEST, first, last)
     chart = _policy_chart(view, data)
     about = ["A class is let in while the number of jobs in the system is in its bar. Move the slider through the run."]
@@ -322,7 +321,7 @@ def _policy_chart(view: StudyView, data: Columns) -> Chart:
     both = {IN_FORCE: Look(BLUE)} | ({BEST: Look("#8a8a8a")} if view.best is not None else {})
     scale = alt.Scale(domain=list(both), range=[look.colour for look in both.values()])
     room = int(view.about["queue"]["capacity"])
-    x = alt.X("first:Q", title="jobs in the system", scale=alt.Scale(domain=[0, room], nice=False))
+    x = states_axis("first", room)
     bars = (
         base()
         .mark_bar(opacity=0.9)

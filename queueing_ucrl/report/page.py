@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 from queueing_ucrl.report.charts import CONFIG, DATA, Chart
 from queueing_ucrl.report.html import render, source
+from queueing_ucrl.report.vega_bundle import vega
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,7 @@ class Section:
     animation: str = ""  # HTML of `report.animation`
     code: Sequence[str] = ()  # lines to copy
     data: str = ""  # long text to be opened: how the study is defined
+    data_title: str = "Everything that determines the numbers"
     notes: Sequence[str] = ()  # small print
 
 
@@ -62,16 +62,6 @@ class Page:
     meaning: Sequence[str]
     sections: Sequence[Section]
     warnings: Sequence[str] = field(default_factory=tuple)  # such as: the study is not finished
-
-
-@cache
-def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed in one script, from the package vl-convert; it takes a second or two."""
-    vl_convert: Any = import_module("vl_convert")
-    bundle: str = vl_convert.javascript_bundle()
-    if "</script" in bundle.lower() or "<!--" in bundle:
-        raise ValueError("this version of vl-convert-python makes a script that cannot stand in a page")
-    return bundle
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:

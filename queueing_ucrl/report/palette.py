@@ -33,6 +33,24 @@ class Look:
 LOOKS = [Look(colour, dashes, mark) for mark, dashes, colour in product(MARKS, DASHES, COLOURS)]
 
 
+# so that a controller looks the same in every study, page and figure, whoever stands beside it
+CONTROLLERS = (
+    *("ucrl-ac", "certainty-equivalent", "ucrl-ac-classwise", "oracle", "admit-all", "thompson", "trunk-reservation"),
+    *("ucrl-ac-exact", "ucrl2", "ucrl2b", "ucrl3", "kl-ucrl", "psrl", "best-stationary", "oracle-following"),
+    *("oracle-anticipating", "day-following", "random", "best-table-found", "fixed-policy", "deadline"),
+)
+
+
+def controller_looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each controller: its own if it is one of ours, else the first that is free; all different."""
+    distinct = list(dict.fromkeys(names))
+    mine = {name: LOOKS[k] for k, name in enumerate(CONTROLLERS) if name in distinct}
+    free = [look for look in LOOKS if look not in mine.values()]
+    others = [name for name in distinct if name not in mine]
+    mine |= {name: free[k % len(free)] for k, name in enumerate(others)}
+    return {name: mine[name] for name in distinct}
+
+
 def looks(names: Iterable[str]) -> dict[str, Look]:
     """A look for each name, by its place among those that differ; all different up to a few hundred."""
     distinct = list(dict.fromkeys(names))

@@ -42,8 +42,7 @@ def write_pages(folders: Sequence[Path], out: Path | None = None) -> Path:
     if len(studies) == 1 and out is None:
         return write_study_page(folders[0])
     page = Path(COMPARISON) if out is None else out
-    if page.exists() and not _is_page(page):
-        raise ValueError(f"{shown_path(page)}: is there, and is no page of ours; choose another --out")
+    check_page(page)
     content = study_page(studies[0]) if len(studies) == 1 else comparison_page(studies)
     write_atomically(page, page_html(content).encode())
     return page
@@ -54,6 +53,12 @@ def _opened(folder: Path) -> StoredStudy:
         return StoredStudy.at(folder)
     except DamagedFile as error:  # the manifest: then there is no study to speak of
         raise ValueError(f"{shown_path(folder)}: {error}") from None
+
+
+def check_page(page: Path) -> None:
+    """Only such a page is ever overwritten."""
+    if page.exists() and not _is_page(page):
+        raise ValueError(f"{shown_path(page)}: is there, and is no page of ours; choose another --out")
 
 
 def _is_page(path: Path) -> bool:
@@ -265,17 +270,30 @@ def _sweep_section(views: Sequence[StudyView]) -> Section:
 def again_section(study: StoredStudy) -> Section:
     """How to run it again."""
     identity = study.manifest["identity"]
+    code, words = _given_again(study) if study.command else _by_settings(study)
+    code.append("queueing-ucrl report FOLDER --open")
+    words += (
+        " The same version and seed give the same numbers on any machine; in this study's folder the command goes on "
+        "where it stopped."
+    )
+    text = json.dumps(identity, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return Section("again", "How to run it again", [words], code=code, data=text)
+
+
+def _given_again(study: StoredStudy) -> tuple[list[str], str]:
+    """The command that made the study."""
+    import shlex
+
+    of_file = " where the scenario file is" if any(word.endswith(".toml") for word in study.command) else ""
+    return [f"{shlex.join(study.command)} --out FOLDER"], f"The command that was given{of_file}, FOLDER the results'."
+
+
+def _by_settings(study: StoredStudy) -> tuple[list[str], str]:
+    """What is known of a study that was made from Python, or by an older version."""
+    identity = study.manifest["identity"]
     settings = f"--replications {study.manifest['replications']} --seed {identity['seed']}"
     horizons = {point["horizon"] for point in study.points}
     if len(horizons) == 1:
         settings = f"--horizon {horizons.pop():g} {settings}"
-    code = [
-        f"queueing-ucrl run SCENARIO {settings} --out FOLDER",
-        "queueing-ucrl report FOLDER --open",
-    ]
-    words = [
-        "With SCENARIO the file (or the name) of the scenario, and FOLDER a folder for the results. The same version "
-        "and seed give the same numbers on any machine; in this study's folder the command goes on where it stopped."
-    ]
-    data = json.dumps(identity, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    return Section("again", "How to run it again", words, code=code, data=data)
+    words = "With SCENARIO the file (or the name) of the scenario, and FOLDER a folder for the results."
+    return [f"queueing-ucrl run SCENARIO {settings} --out FOLDER"], words

@@ -8,7 +8,7 @@ from queueing_ucrl.accounts.regret import KINDS
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.report.drawing import INTERVAL_SHADE, grid, linear, mean_curve, values_at_ends
-from queueing_ucrl.report.palette import looks
+from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
     Where no optimum is known: the reward that each earned less than the first controller, on the same jobs.
     """
     units = units or Units()
-    look, ends = looks(cell.name for cell in study.cells), []
+    look, ends = controller_looks(cell.name for cell in study.cells), []
     shade = CROWDED_SHADE if len(look) > FEW else INTERVAL_SHADE
     for k, cell in enumerate(study.cells):
         if cell.point != point:
@@ -90,7 +90,7 @@ def gain_panel(axes: Axes, study: Study, point: int, units: Units | None = None)
     a line where it is known.
     """
     units = units or Units()
-    look = looks(cell.name for cell in study.cells)
+    look = controller_looks(cell.name for cell in study.cells)
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue

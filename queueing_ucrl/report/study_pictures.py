@@ -11,11 +11,12 @@ from rich.console import Console
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.learning.baselines import FixedPolicy, Oracle
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.report.layout import GAP, PROSE, print_line, print_words
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.study_panels import first_of, lost_by
-from queueing_ucrl.report.tables import print_picture
+from queueing_ucrl.report.tables import PICTURE_WIDTH, print_picture
 from queueing_ucrl.simulation.episode_log import row_groups
 from queueing_ucrl.solvers.optimum import optimum
 from queueing_ucrl.units import Units
@@ -83,15 +84,37 @@ def _print_curves(
 
 
 def last_policy(study: Study, cell: int) -> Policy | None:
-    """That of the last episode of the first replication, where control levels tell it; else None."""
+    """That of the last episode of the first replication, where it is known; else None.
+
+    Episodes tell the control levels. Of a table that these do not tell all of, whoever keeps to it knows it.
+    """
+    levels, plain = _last_levels(study, cell)
+    if levels is None:
+        return None
+    if plain:
+        return Policy.trunk_reservation(levels, study.cells[cell].system.capacity)
+    kept = _kept_policy(study, cell)
+    return kept if kept is not None and list(kept.control_levels) == levels else None
+
+
+def _kept_policy(study: Study, cell: int) -> Policy | None:
+    """The table that a controller never changes, if it is such a one."""
+    controller, system = study.cells[cell].controller, study.cells[cell].system
+    if isinstance(controller, FixedPolicy):
+        return None if controller.policy.sees_more else controller.policy
+    best = optimum(system)[0] if isinstance(controller, Oracle) else None
+    return None if best is None or best.policy.sees_more else best.policy
+
+
+def _last_levels(study: Study, cell: int) -> tuple[list[int] | None, bool]:
+    """(control levels, whether they tell all) of the last episode; (None, False) where there are none."""
     source = study.results[cell][0].episodes
     if not source or getattr(study.cells[cell].controller, "decides_each_arrival", False):
-        return None
+        return None, False
     for rows in deque(source if isinstance(source, tuple) else row_groups(source), maxlen=1):
         levels, plain = (rows.column(name)[-1].as_py() for name in ("control_levels", "trunk_reservation"))
-        if levels is not None and plain:
-            return Policy.trunk_reservation(levels, study.cells[cell].system.capacity)
-    return None
+        return levels, bool(plain)
+    return None, False
 
 
 def _print_policies(console: Console, study: Study, cells: Sequence[int], width: int) -> None:
@@ -100,18 +123,21 @@ def _print_policies(console: Console, study: Study, cells: Sequence[int], width:
         return
     system = study.cells[cells[0]].system
     found: dict[Policy, list[str]] = {}
+    partly: dict[str, list[int]] = {}
     for k in cells:
-        policy = last_policy(study, k)
+        policy, (levels, _) = last_policy(study, k), _last_levels(study, k)
         if policy is not None:
             found.setdefault(policy, []).append(study.cells[k].name)
-    if not found:
+        elif levels is not None:
+            partly[study.cells[k].name] = levels
+    if not found and not partly:
         return
     best = None if study.no_optimum(cells[0]) else optimum(system)[0]
     if best is not None:
         found = {best.policy: [], **found}
         found[best.policy].insert(0, BEST)
     print_line(console)
-    if len(found) * (len(system.classes) + 2) > MOST_LINES:
+    if (len(found) + len(partly)) * (len(system.classes) + 2) > MOST_LINES:
         print_words(console, "policies of so many classes or controllers are in episodes.parquet", style="dim")
         return
     print_words(
@@ -123,3 +149,25 @@ def _print_policies(console: Console, study: Study, cells: Sequence[int], width:
     for policy, names in found.items():
         print_words(console, ", ".join(names))
         print_picture(console, system.class_names, policy, width)
+    for name, levels in partly.items():
+        print_words(console, name)
+        _print_partly(console, system.class_names, levels, system.capacity, width)
+
+
+def _print_partly(console: Console, names: Sequence[str], levels: Sequence[int], capacity: int, width: int) -> None:
+    """A table that is known up to the first state in which each class is turned away: beyond, a ?."""
+    longest = max(map(cell_len, names))
+    apart = width - longest - len(GAP) < SHORTEST
+    room = width if apart else width - longest - len(GAP)
+    block = -(-capacity // min(PICTURE_WIDTH, room))
+    for name, level in zip(names, levels, strict=True):
+        marks = "#" * (level // block)
+        if level < capacity:
+            marks += "~" if level % block else "." if block == 1 else "?"
+        marks += "?" * (-(-capacity // block) - len(marks))
+        if apart:
+            print_line(console, name)
+        beside = "" if apart else name + " " * (longest - cell_len(name)) + GAP
+        print_line(console, f"{beside}{marks}")
+    beyond = "? beyond the first state that turns a class away: episodes do not keep it"
+    print_words(console, beyond, style="dim")

@@ -12,7 +12,7 @@ from queueing_ucrl.experiments.stored import StoredStudy
 from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.numbers import number, with_interval
-from queueing_ucrl.report.palette import Look, looks
+from queueing_ucrl.report.palette import Look, controller_looks, looks
 from queueing_ucrl.solvers.optimum import optimum
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.units import Units
@@ -89,7 +89,7 @@ class StudyView:
     @cached_property
     def looks(self) -> dict[str, Look]:
         """A controller's colour is the same at all points, and in the figures for print."""
-        found = looks(name for _, name in self.study.cells)
+        found = controller_looks(name for _, name in self.study.cells)
         return {name: found[name] for name in self.names}
 
     @cached_property

@@ -44,6 +44,7 @@ MOST_CLASSES = 1000  # a run keeps 64 kB of random numbers for each
 MOST_CONTROLLERS = 200
 MOST_SHIFTS = 10**5
 MOST_STATES = 100  # of an environment
+MOST_DAYS = 100_000  # of a log: 270 years
 DEFAULTS = RunSettings(horizon=1e5, seed=1)  # of a file that does not say how to run
 
 
@@ -194,6 +195,10 @@ class DataTable(Section):
     def _can_be_made(self) -> DataTable:
         if not self.begin < self.end:
             raise ValueError(f"begin must be before end, got {self.begin:g} and {self.end:g}")
+        if self.day is not None and self.end > MOST_DAYS * self.day:
+            raise ValueError(
+                f"day = {self.day:g} must be at least {self.end / MOST_DAYS:g}: a log of {MOST_DAYS:,} days at most"
+            )
         return self
 
     def plain_data(self, folder: Path) -> dict[str, Any]:

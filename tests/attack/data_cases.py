@@ -111,7 +111,7 @@ def parquet_bytes(frame: pd.DataFrame, metadata: dict[bytes, bytes] | None = Non
 
 
 def fit_line(*more: str, file: str = "log.csv") -> list[str]:
-    return ["fit", file, "--time", "t", "--class", "k", "--service", "s", "--no-figure", *more]
+    return ["fit", file, "--time", "t", "--class", "k", "--service", "s", "--no-figure", "--no-report", *more]
 
 
 def damaged(content: bytes, random: randomness.Random, blows: int) -> bytes:
@@ -343,7 +343,7 @@ def of_csv(made: Furniture, random: randomness.Random, blows: int) -> Iterator[C
         (7, "--decision"),
         (8, "--count"),
     ):
-        line = ["fit", "log.csv", "--time", "t", "--no-figure"]
+        line = ["fit", "log.csv", "--time", "t", "--no-figure", "--no-report"]
         names = {"--class": "k"}
         if option in ("--start", "--end"):
             names |= {"--start": "a", "--end": "b"}
@@ -595,7 +595,7 @@ def of_events(made: Furniture, random: randomness.Random, blows: int) -> Iterato
             {"e.parquet": content},
         )
         yield Case(f"animate: {what}", ["animate", "e.parquet"], {"e.parquet": content})
-        yield Case(f"fit: {what}", ["fit", "e.parquet", "--no-figure"], {"e.parquet": content})
+        yield Case(f"fit: {what}", ["fit", "e.parquet", "--no-figure", "--no-report"], {"e.parquet": content})
     import tempfile
 
     with tempfile.TemporaryDirectory() as place:
@@ -619,7 +619,9 @@ def of_events(made: Furniture, random: randomness.Random, blows: int) -> Iterato
             {"e.csv": damaged(text, random, random.randint(1, 5))},
         )
         yield Case(
-            f"damaged XES {k}", ["fit", "e.xes", "--no-figure"], {"e.xes": damaged(xes, random, random.randint(1, 8))}
+            f"damaged XES {k}",
+            ["fit", "e.xes", "--no-figure", "--no-report"],
+            {"e.xes": damaged(xes, random, random.randint(1, 8))},
         )
     for cut in (1, 7, 100, len(made.parquet) // 2, len(made.parquet) - 1):
         yield Case(f"the first {cut} bytes of a log", ["log", "e.parquet"], {"e.parquet": made.parquet[:cut]})

@@ -159,7 +159,7 @@ def test_the_log_itself_is_never_written_over(made, tmp_path):
     from queueing_ucrl.cli import app
 
     (tmp_path / "log.trace.parquet").write_bytes(made.trace_bytes())
-    columns = ["--time", "time", "--class", "job_class", "--service", "work", "--no-figure"]
+    columns = ["--time", "time", "--class", "job_class", "--service", "work", "--no-figure", "--no-report"]
     (tmp_path / "e.parquet").write_bytes(made.parquet)
     (tmp_path / "link.html").hardlink_to(tmp_path / "e.parquet")
     log, out = str(tmp_path / "e.parquet"), str(tmp_path / "link.html")

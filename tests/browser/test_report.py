@@ -1,31 +1,76 @@
-"""Pages of studies in a browser: every chart is drawn, sliders and pictures move, nothing overflows, names are text."""
+"""Pages in a browser, of studies, fits and searches: every chart is drawn, sliders and pictures move, names are text.
+
+A page is made once, and opened once a view: what only looks at it looks at the same window.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser_page import OpenPage
+from page_fits import FITS, made_fit, made_search
 from page_studies import HOSTILE, TEXTS, made
 
+from queueing_ucrl.report.fit_page import fit_html
+from queueing_ucrl.report.optimise_page import optimise_html
 from queueing_ucrl.report.study_page import write_pages, write_study_page
+from queueing_ucrl.units import Units
 
 PHONE, WIDE = {"width": 360, "height": 640}, {"width": 1000, "height": 700}
 pytestmark = pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
 
 
+PAGES = (*sorted(TEXTS), *(f"fit {kind}" for kind in FITS), "search plain", "search hostile")
+VIEWS = {"wide light": (WIDE, "light"), "phone dark": (PHONE, "dark")}
+COMMAND = ["queueing-ucrl", "--name", HOSTILE[0]]
+
+
+def _page(kind: str, folder: Path) -> Path:
+    """The file of a page of a kind."""
+    what, _, which = kind.partition(" ")
+    if not which:
+        return write_study_page(made(kind, folder))
+    file = folder / f"{what}-{which}.html"
+    if what == "fit":
+        file.write_bytes(fit_html(made_fit(which), "calls.toml", "calls.trace.parquet", COMMAND))
+    else:
+        found = made_search(tuple(HOSTILE[:2])) if which == "hostile" else made_search()
+        title = "<img src=x onerror=alert(1)>" if which == "hostile" else "Calls"
+        file.write_bytes(optimise_html(title, found, Units("hours", "euros"), COMMAND))
+    return file
+
+
 @pytest.fixture(scope="session")
 def page_of(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The page of a study of a kind; made once."""
+    """The page of a kind; made once."""
     folder, known = tmp_path_factory.mktemp("pages"), {}
 
     def of(kind: str) -> Path:
         if kind not in known:
-            known[kind] = write_study_page(made(kind, folder))
+            known[kind] = _page(kind, folder)
         return known[kind]
 
     return of
+
+
+@pytest.fixture(scope="module")
+def seen(browser: Any, page_of: Callable[[str], Path]) -> Iterator[Callable[[str, str], OpenPage]]:
+    """A page of a kind in one of VIEWS, all its charts drawn; to be looked at, not touched."""
+    known: dict[tuple[str, str], OpenPage] = {}
+
+    def of(kind: str, view: str) -> OpenPage:
+        if (kind, view) not in known:
+            size, scheme = VIEWS[view]
+            known[kind, view] = OpenPage(browser, page_of(kind), viewport=size, color_scheme=scheme)
+            drawn(known[kind, view].page)
+        return known[kind, view]
+
+    yield of
+    for page in known.values():
+        page.context.close()
 
 
 def wait_until(page: Any, expression: str) -> None:
@@ -39,9 +84,17 @@ def wait_until(page: Any, expression: str) -> None:
 
 def drawn(page: Any) -> int:
     """Scroll through the page until all charts are there; how many."""
-    for figure in page.locator("figure.chart").all():
-        figure.scroll_into_view_if_needed()
-    wait_until(page, "document.querySelectorAll('figure.chart:not(.drawn)').length === 0")
+    missing = page.evaluate("""async () => {
+        const figures = [...document.querySelectorAll('figure.chart')];
+        const until = performance.now() + 120000;
+        for (const figure of figures) {
+            figure.scrollIntoView();
+            while (!figure.classList.contains('drawn') && performance.now() < until)
+                await new Promise((done) => setTimeout(done, 5));
+        }
+        return figures.filter((figure) => !figure.classList.contains('drawn')).map((figure) => figure.id);
+    }""")
+    assert missing == []
     return page.locator("figure.chart").count()
 
 
@@ -54,13 +107,11 @@ def has_marks(page: Any) -> list[str]:
         })).map((figure) => figure.id)""")
 
 
-@pytest.mark.parametrize("kind", sorted(TEXTS))
-@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide light", "phone dark"])
-def test_every_page_opens_whole(
-    opened: Any, page_of: Callable[[str], Path], kind: str, size: dict[str, int], scheme: str
-) -> None:
-    shown = opened(page_of(kind), viewport=size, color_scheme=scheme)
-    assert drawn(shown.page) >= 4
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("kind", PAGES)
+def test_every_page_opens_whole(seen: Callable[[str, str], OpenPage], kind: str, view: str) -> None:
+    shown = seen(kind, view)
+    assert shown.page.locator("figure.chart").count() >= (3 if kind in ("fit short", "fit plain") else 4)
     assert has_marks(shown.page) == []
     assert shown.overflow() <= 0
     wide = (
@@ -70,17 +121,27 @@ def test_every_page_opens_whole(
     assert shown.wrong == []
 
 
-def test_text_can_be_read_in_the_dark_and_in_print(opened: Any, page_of: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("kind", ["learners", "general", "sweep", "fit daily", "fit hostile", "search plain"])
+def test_nothing_serious_stands_in_a_readers_way(seen: Callable[[str, str], OpenPage], kind: str, view: str) -> None:
+    """The rules of axe-core for pages that everybody can use."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    found = axe.Axe().run(seen(kind, view).page).response["violations"]
+    serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+    assert serious == []
+
+
+def test_text_can_be_read_in_the_dark_and_in_print(
+    seen: Callable[[str, str], OpenPage], opened: Any, page_of: Callable[[str], Path]
+) -> None:
     colour = "getComputedStyle(document.querySelector('.drawing svg .role-axis-label text')).fill"
-    seen = {}
-    for scheme in ("light", "dark"):
-        shown = opened(page_of("learners"), color_scheme=scheme)
-        drawn(shown.page)
-        seen[scheme] = shown.page.evaluate(colour)
-    shown.page.emulate_media(media="print", color_scheme="dark")
-    assert seen == {"light": "rgb(27, 27, 27)", "dark": "rgb(236, 236, 236)"}
-    assert shown.page.evaluate(colour) == "rgb(0, 0, 0)"
-    assert shown.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    found = {view: seen("single", view).page.evaluate(colour) for view in VIEWS}
+    assert found == {"wide light": "rgb(27, 27, 27)", "phone dark": "rgb(236, 236, 236)"}
+    page = opened(page_of("single"), color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    drawn(page)
+    assert page.evaluate(colour) == "rgb(0, 0, 0)"
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_the_slider_moves_the_policy(opened: Any, page_of: Callable[[str], Path]) -> None:
@@ -140,15 +201,17 @@ def test_a_chart_has_its_words_and_numbers(opened: Any, page_of: Callable[[str],
     assert figure.locator("details thead th").all_inner_texts()[0] == "controller"
 
 
-def test_names_are_text(opened: Any, page_of: Callable[[str], Path]) -> None:
-    shown = opened(page_of("hostile"))
+@pytest.mark.parametrize("kind", ["hostile", "fit hostile", "search hostile"])
+def test_names_are_text(opened: Any, page_of: Callable[[str], Path], kind: str) -> None:
+    shown = opened(page_of(kind))
     asked: list[str] = []
     shown.page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
     drawn(shown.page)
+    names = HOSTILE[:2] if kind == "search hostile" else HOSTILE
     text = shown.page.locator("body").inner_text()
-    assert all(name in text for name in HOSTILE)
+    assert all(name in text for name in names)
     labels = shown.page.locator(".drawing svg text").all_text_contents()
-    assert any(name in label for label in labels for name in HOSTILE[1:3])
+    assert any(name in label for label in labels for name in names[:3])
     assert shown.page.locator("main img").count() == 0
     assert asked == shown.wrong == []
 
@@ -159,17 +222,3 @@ def test_several_studies_on_one_page(opened: Any, page_of: Callable[[str], Path]
     assert drawn(shown.page) == 1
     assert has_marks(shown.page) == []
     assert (shown.overflow() <= 0, shown.wrong) == (True, [])
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["learners", "general", "sweep"])
-def test_nothing_serious_stands_in_a_readers_way(
-    opened: Any, page_of: Callable[[str], Path], kind: str, scheme: str
-) -> None:
-    """The rules of axe-core for pages that everybody can use."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    page = opened(page_of(kind), color_scheme=scheme).page
-    drawn(page)
-    found = axe.Axe().run(page).response["violations"]
-    serious = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
-    assert serious == []

@@ -35,7 +35,7 @@ def test_two_commands(calls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """fit writes what run takes, and says what comes next."""
     monkeypatch.chdir(tmp_path)
     Path("calls.csv").write_text(calls)
-    result = run("calls.csv", *COLUMNS, "--like", "call-centre", "--no-figure")
+    result = run("calls.csv", *COLUMNS, "--like", "call-centre", "--no-figure", "--no-report")
     assert result.exit_code == 0, result.output
     assert "Arrivals of sales are close to Poisson" in result.stdout
     assert "next: queueing-ucrl run calls.toml" in result.stdout
@@ -52,6 +52,10 @@ def test_the_figure_is_a_picture(calls: str, tmp_path: Path) -> None:
     result = run(str(tmp_path / "calls.csv"), *COLUMNS)
     assert result.exit_code == 0, result.output
     assert (tmp_path / "calls.fit.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "calls.report.html").read_text()
+    assert "queueing-ucrl fit calls.csv --time t" in page  # files by their names: where they lie is of this machine
+    assert '<h1 dir="auto">Fit of calls.csv</h1>' in page
+    assert "calls.report.html" in "".join(result.stdout.split())
     assert "A log cannot tell" in result.stdout
     assert "next:" not in result.stdout
 
@@ -59,7 +63,7 @@ def test_the_figure_is_a_picture(calls: str, tmp_path: Path) -> None:
 def test_files_are_never_overwritten_silently(calls: str, tmp_path: Path) -> None:
     (tmp_path / "calls.csv").write_text(calls)
     (tmp_path / "calls.toml").write_text("mine")
-    arguments = [str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure"]
+    arguments = [str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure", "--no-report"]
     result = run(*arguments)
     assert result.exit_code == 2
     assert "calls.toml: is there already; --force" in result.stderr
@@ -75,7 +79,7 @@ def test_files_are_never_overwritten_silently(calls: str, tmp_path: Path) -> Non
 def test_json(calls: str, tmp_path: Path) -> None:
     (tmp_path / "calls.csv").write_text(calls)
     given = ["--servers", "20", "--capacity", "45", "--reward", "sales=30", "--reward", "contract=12"]
-    more = ["--reward", "enquiry=4", "--holding-cost", "enquiry=0.25", "--no-figure", "--json"]
+    more = ["--reward", "enquiry=4", "--holding-cost", "enquiry=0.25", "--no-figure", "--no-report", "--json"]
     result = run(str(tmp_path / "calls.csv"), *COLUMNS, *given, *more)
     assert result.exit_code == 0, result.output
     data = json.loads(result.stdout)
@@ -90,10 +94,12 @@ def test_strict_refuses_bad_rows(calls: str, tmp_path: Path) -> None:
     lines = calls.splitlines()
     lines[6] = lines[6].replace("2024", "soon")
     (tmp_path / "calls.csv").write_text("\n".join(lines))
-    lenient = run(str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure", "--out", str(tmp_path / "l.toml"))
+    lenient = run(
+        str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure", "--no-report", "--out", str(tmp_path / "l.toml")
+    )
     assert lenient.exit_code == 0
     assert "line 7" in lenient.stdout
-    strict = run(str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure", "--strict")
+    strict = run(str(tmp_path / "calls.csv"), *COLUMNS, "--no-figure", "--no-report", "--strict")
     assert strict.exit_code == 2
     assert "line 7" in strict.stderr
     assert "refused" in strict.stderr

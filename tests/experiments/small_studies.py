@@ -72,7 +72,7 @@ def started(*arguments: object, **options: Any) -> subprocess.Popen[str]:
 
 def without_progress(told: str) -> str:
     """What the program said, less the lines that it adds on a slow machine."""
-    return re.sub(r"(compiling numeric code|\d+ of \d+ trials after).*\n", "", told)
+    return re.sub(r"(compiling numeric code|\d+ of \d+ trials(, time [^\n]*)? after).*\n", "", told)
 
 
 def small_study(**settings: object) -> qu.Study:

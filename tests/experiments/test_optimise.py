@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -254,11 +255,17 @@ def test_a_policy_stands_for_its_controller() -> None:
         qu.FixedPolicy("admit-all")  # type: ignore[arg-type]
 
 
-def test_the_command() -> None:
-    program = CliRunner()
+def test_the_command(tmp_path: Path) -> None:
+    program, page = CliRunner(), tmp_path / "page.html"
     options = ["optimise", "quickstart", "--horizon", "300", "--precision", "0.05", "--jobs", "1"]
-    shown = program.invoke(app, options)
+    shown = program.invoke(app, [*options, "--out", str(page)])
     assert shown.exit_code == 0, shown.output
+    assert "queueing-ucrl optimise quickstart --horizon 300 --precision 0.05\n" in page.read_text()
+    page.write_text("mine")
+    refused = program.invoke(app, [*options, "--out", str(page)])
+    assert (refused.exit_code, page.read_text()) == (2, "mine")
+    assert "is no page of ours" in refused.output
+    options.append("--no-report")
     for words in ("M/M plan", "best table found", "24.1775", "tables from M/M plan on", "not the optimum"):
         assert words in shown.output
     told = json.loads(program.invoke(app, [*options, "--json"]).stdout)

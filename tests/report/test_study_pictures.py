@@ -132,3 +132,43 @@ def test_too_many_policies_are_left_to_the_folder():
     lines = printed(study)
     assert lines[-1].startswith("policies of so many classes or controllers are in episodes.parquet")
     assert not any("###" in line for line in lines)
+
+
+def holes(capacity=12):
+    """A table that control levels do not tell: a class gets in again in fuller states."""
+    admits = np.ones((capacity, 2), dtype=bool)
+    admits[3:5, 1] = False
+    return qu.Policy(admits)
+
+
+@pytest.mark.parametrize("width", [12, 30, 40, 80])
+def test_any_table_that_is_kept_to_is_drawn_whole(width):
+    queue = the_queue()
+    study = qu.replicate(
+        queue, [qu.FixedPolicy(holes(queue.capacity)), "admit-all"], horizon=50.0, replications=1, jobs=1
+    )
+    assert last_policy(study, 0) == holes(queue.capacity)
+    text = "\n".join(printed(study, width))
+    assert all(cell_len(line) <= width for line in text.splitlines() if "#" in line)
+    if width == 80:
+        assert "###..#######" in text
+        assert "0-2, 5-11" in text
+
+
+@pytest.mark.parametrize("width", [30, 80])
+def test_a_table_that_episodes_do_not_tell_is_drawn_as_far_as_they_do(width):
+    queue = the_queue()
+    study = qu.replicate(queue, [qu.RandomPolicy(0.6, 1000.0), "admit-all"], horizon=50.0, replications=1, jobs=1)
+    assert last_policy(study, 0) is None
+    text = "\n".join(printed(study, width))
+    assert "? beyond the first state" in " ".join(text.split())
+    marked = [line.split()[-1] for line in text.splitlines() if line.endswith("?")]
+    assert len(marked) == 2
+    for marks, level in zip(marked, _levels(study), strict=True):
+        assert marks == ("#" * level + "." + "?" * queue.capacity)[: queue.capacity]
+
+
+def _levels(study):
+    from queueing_ucrl.report.study_pictures import _last_levels
+
+    return _last_levels(study, 0)[0]

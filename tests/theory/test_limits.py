@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 import queueing_ucrl as qu
 from queueing_ucrl.accounts.limits import Flip, Levels, expected_loss, gain_gradient, price_of_grid
+from queueing_ucrl.paper.limits import halfin_whitt
 
 FLIP = 1.06876  # of gold's rate, on the paper's first queue
 
@@ -100,12 +101,21 @@ def test_levels_by_brute_force() -> None:
     best = qu.solve(queue).gain
     total = 0.0
     for n in range(80):
-        believed = queue.with_arrival_rates([max(n / time, 1e-9)])
-        policy = qu.solve(believed).policy
+        policy = qu.solve(queue.with_arrival_rates([n / time])).policy if n else qu.Policy(queue.rewards >= 0.0)
         total += poisson.pmf(n, rate * time) * (best - qu.evaluate(queue, policy).gain)
     assert levels.expected_deficit(rate, time) == pytest.approx(total, abs=1e-9)
     assert np.all(np.diff(levels.changes) > 0)
     assert levels.deficits.min() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_class_that_pays_nothing_in_some_state_is_let_in_while_nothing_is_known() -> None:
+    """r(7) = 0: best left out at any rate, let in by the policy before the first arrival; runs do as the sum says."""
+    queue = halfin_whitt(4)
+    assert queue.rewards[7, 0] == 0.0
+    first = 1.0 / queue.max_service_rate
+    (expected,) = expected_loss(queue, [first], np.array([first]))
+    run = qu.simulate(queue, "certainty-equivalent", horizon=first, seed=1, grid=[first])
+    assert run.regret("pseudo")["regret"].iloc[-1] == pytest.approx(expected)
 
 
 def test_away_from_flips_the_expected_loss_is_bounded_and_is_what_runs_lose() -> None:

@@ -1,0 +1,140 @@
+"""The page of a fit: every test has its picture, what is drawn is what was counted, and names stay text."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from page_fits import FITS, made_fit, new_fit
+from page_studies import HOSTILE
+
+import queueing_ucrl as qu
+from queueing_ucrl.data.rates import rate_interval
+from queueing_ucrl.report.fit_page import fit_html, fit_page
+from queueing_ucrl.report.fit_service import hazards, quantile
+from queueing_ucrl.report.page import Page
+
+WORDS = ["queueing-ucrl", "fit", "calls.csv", "--time", "t o"]
+
+
+@cache
+def page_of(kind: str) -> Page:
+    return fit_page(made_fit(kind), "calls.toml", "calls.trace.parquet", WORDS)
+
+
+def charts(kind: str) -> dict[str, object]:
+    return {chart.name: chart for section in page_of(kind).sections for chart in section.charts}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_every_kind_has_a_page(kind: str) -> None:
+    page = page_of(kind)
+    names = [chart.name for section in page.sections for chart in section.charts]
+    assert len(set(names)) == len(names)
+    assert "rates-0" in names
+    assert all(chart.words and chart.title for section in page.sections for chart in section.charts)
+    assert page.sections[-1].code[0] == "queueing-ucrl fit calls.csv --time 't o'"
+
+
+def test_each_test_has_its_picture() -> None:
+    """Whatever `fit` tested is in a table, and drawn."""
+    found, drawn = made_fit("daily"), charts("daily")
+    pictures = {
+        "arrivals are Poisson": "poisson-0",
+        "the rate follows the clock": "rates-0",
+        "all days have one level": "level-0",
+        "the level never changes": "level-0",
+        "service is exponential": "quantiles-0",
+        "service is the same for all classes": "service-classes",
+        "patience is exponential": "hazard-0",
+        "all classes are as patient": "patience-0",
+        "arrivals do not depend on the state": "balking",
+    }
+    asked = {test.what for test in found.tested}
+    assert {name for name in pictures if any(what.startswith(name) for what in asked)} == set(pictures)
+    for what in asked:
+        (picture,) = {place for name, place in pictures.items() if what.startswith(name)}
+        assert picture in drawn, what
+    rows = next(section for section in page_of("daily").sections if section.name == "tests").tables[0].rows
+    assert [row[1] for row in rows] == [test.what for test in found.tested if not test.part]
+
+
+def test_hours_hold_what_was_counted() -> None:
+    """Dots against counts by hand; their intervals against Garwood's; the line against the steps taken."""
+    found = made_fit("daily")
+    table = found.table
+    for k, one in enumerate(found.arrivals.values()):
+        chart = charts("daily")[f"rates-{k}"]
+        data = chart.data  # type: ignore[attr-defined]
+        seen = [j for j, who in enumerate(data["who"]) if who == "seen"]
+        times = table.times[table.of_class(one.name)]
+        assert len(seen) == 24
+        for hour in (0, 9, 20):
+            count = sum(1 for t in times.tolist() if hour <= t % 24.0 < hour + 1)
+            looked = sum(
+                max(0.0, min(table.end, 24.0 * d + hour + 1) - max(table.begin, 24.0 * d + hour))
+                for d in range(1 + math.ceil(table.end / 24.0))
+            )
+            wanted = rate_interval(count, looked)
+            got = [data[column][seen[hour]] for column in ("mean", "low", "high")]
+            assert got == pytest.approx([wanted.rate, wanted.low, wanted.high], rel=1e-5)
+        assert one.steps is not None
+        taken = [j for j, who in enumerate(data["who"]) if who == "rate taken"]
+        assert [data["time"][j] for j in taken] == pytest.approx([0.0, *one.steps.times, 24.0])
+        assert [data["high"][j] for j in taken[:-1]] == pytest.approx([r.high for r in one.steps.rates], rel=1e-5)
+
+
+def test_quantiles_of_laws() -> None:
+    for law, share, wanted in (
+        (qu.Exponential(0.5), 0.5, math.log(2.0) / 0.5),
+        (qu.Uniform(2.0, 6.0), 0.25, 3.0),
+        (qu.Deterministic(3.0), 0.7, 3.0),
+        (qu.Pareto(2.0, 2.5), 0.999, qu.Pareto(2.0, 2.5).least * 0.001 ** (-1.0 / 2.5)),
+    ):
+        assert quantile(law, share) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_hazard_of_exponential_patience_is_flat() -> None:
+    """10,000 waits ended by patience of rate 0.8 or by a service that begins: 1 in 10,000 fails by chance."""
+    rng = np.random.default_rng(8)
+    patience, offered = rng.exponential(1.0 / 0.8, 10_000), rng.exponential(2.0, 10_000)
+    waits, gone = np.minimum(patience, offered), patience < offered
+    edges = np.array([0.0, 0.2, 0.7, 1.5, 3.0])
+    found = hazards(waits, gone, edges)
+    assert sum(n for n, _ in found) == int((gone & (waits <= 3.0)).sum())
+    assert math.fsum(e for _, e in found) == pytest.approx(np.minimum(waits, 3.0).sum())
+    for n, exposure in found:
+        assert abs(n - 0.8 * exposure) < 4.1 * math.sqrt(0.8 * exposure)
+
+
+def test_what_is_missing_is_said() -> None:
+    page = page_of("hostile")
+    assert "cannot be run yet" in page.warnings[0]
+    bad_count = sum(one.count for one in made_fit("hostile").table.bad_rows)
+    assert f"{bad_count} of" in page.warnings[1]
+    missing = next(section for section in page.sections if section.name == "missing")
+    rows = missing.tables[0].rows
+    assert [row[0] for row in rows] == [one.key for one in made_fit("hostile").missing]
+    assert ("queue.capacity", "?") in {tuple(row[:2]) for row in rows}
+    assert page.sections[-1].code == ["queueing-ucrl fit calls.csv --time 't o'"]
+    bad = next(section for section in page.sections if section.name == "rows").tables[0].rows
+    assert any("never" in row[0] and row[1] == "1" for row in bad)
+
+
+def test_names_are_escaped() -> None:
+    text = fit_html(made_fit("hostile"), "a<b>.toml", "a.parquet", WORDS).decode()
+    outside = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert HOSTILE[0] not in outside
+    assert outside.count(HOSTILE[1]) == 1  # the page's own </style>
+    assert "<i>never" not in text
+    assert "{{7*7}}" in text
+    assert "49" not in re.findall(r"<figcaption>(.*?)</figcaption>", text)
+
+
+@pytest.mark.parametrize("kind", ["daily", "plain"])
+def test_the_same_log_gives_the_same_bytes(kind: str) -> None:
+    given = ("calls.toml", "calls.trace.parquet", WORDS)
+    assert fit_html(made_fit(kind), *given) == fit_html(new_fit(kind), *given)
