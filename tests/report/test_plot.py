@@ -24,7 +24,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.accounts.wait_histogram import BINS, bins_of
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.report.admission_map import NO, PART, YES, admission_map
-from queueing_ucrl.report.palette import BLUE, LOOKS, SKY, looks
+from queueing_ucrl.report.palette import BLUE, LOOKS, SKY, controller_looks, looks
 from queueing_ucrl.report.queue_line import Thinned, decimated, queue_line
 from queueing_ucrl.report.wait_curves import law_of_waits, wait_curve
 from queueing_ucrl.units import Units
@@ -176,8 +176,8 @@ def test_one_replication_has_no_interval_and_says_so():
 
 
 def test_a_controller_has_one_colour_in_every_plot_of_a_study(study):
-    """Those of the palette, in the study's order, also where a point of a sweep lacks some of them."""
-    wanted = {name: look.colour for name, look in looks(cell.name for cell in study.cells).items()}
+    """Those of the palette, our own controllers theirs, also where a point of a sweep lacks some of them."""
+    wanted = {name: look.colour for name, look in controller_looks(cell.name for cell in study.cells).items()}
     for kind in ("gap", "pseudo"):
         axes = qu.plot.regret(study, kind)
         assert {name: to_hex(line(axes, name).get_color()) for name in wanted} == wanted
