@@ -22,9 +22,11 @@ from typing import Any, NoReturn, Protocol
 
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.trial import OnProgress, Trial, TrialResult, run_trial
+from queueing_ucrl.messages import shown
 
 IN_FLIGHT = 256  # trials that an executor has at once, at least
 STALL = 5.0  # seconds without a result after which an executor is asked what it is waiting for
+MOST_PROCESSES = 10_000
 CONNECT_TIMEOUT = "10s"  # for a scheduler to answer
 
 
@@ -197,6 +199,8 @@ class TaskPool:
 
     def __init__(self, jobs: int | None = None, executor: Executor | None = None) -> None:
         self._workers = _workers(jobs)
+        if self._workers > MOST_PROCESSES:
+            raise ValueError(f"jobs must be at most {MOST_PROCESSES:,}, so many processes, got {shown(jobs)}")
         self._pool = executor
         self._own: ProcessPoolExecutor | None = None
         if executor is None and self._workers > 1:

@@ -282,3 +282,8 @@ def test_the_command(tmp_path: Path) -> None:
         assert refused.exit_code == 2
         assert message in refused.output
         assert "Traceback" not in refused.output
+
+
+def test_more_processes_than_there_can_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="jobs must be at most 10,000, so many processes, got 9999"):
+        qu.optimise(small_system(), horizon=300.0, jobs=int("9" * 60))
