@@ -41,6 +41,7 @@ from queueing_ucrl.simulation.simulate import GuaranteeWarning, run_once
 from queueing_ucrl.simulation.sources import environment_factors
 
 DRAWS = 100  # logs that are drawn from the log
+FAR_MORE, MANY = 100, 1e6  # times as many jobs as the log has, and so many, are of another world than the log's
 TODAY = "today's decisions"
 RECOMMENDED = "the recommended table"
 
@@ -164,6 +165,9 @@ def check_replay(system: System, jobs: LoggedJobs, seed: int) -> None:
     played = replay_system(system, playable(jobs, system, seed))
     for i in range(len(system.classes)):
         environment_factors(played, i)
+    expected, seen = jobs.duration * float(system.queue.arrival_rates.sum()), jobs.times.size
+    if expected > max(FAR_MORE * seen, MANY):  # logs of this world are drawn, to tell how much ours leaves open
+        raise ValueError(f"{expected:.3g} jobs are expected here in the time in which the log has {seen:,}")
 
 
 # --- playing ----------------------------------------------------------------------------------------------------------

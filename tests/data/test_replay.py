@@ -175,6 +175,17 @@ def test_an_environment_that_scales_arrivals_cannot_take_a_log() -> None:
         check_replay(system, as_jobs(log, QUEUE.class_names, 50.0), 0)
 
 
+def test_a_log_of_another_world_is_refused_before_logs_as_long_as_it_are_drawn() -> None:
+    _, log = logged(QUEUE, "admit-all", 5, 50.0)
+    jobs = as_jobs(log, QUEUE.class_names, 50.0)
+    check_replay(QUEUE, jobs, 0)
+    rates = [1e6] * len(QUEUE.classes)
+    with pytest.raises(
+        ValueError, match=rf"1e\+08 jobs are expected here in the time in which the log has {len(jobs.times)}"
+    ):
+        check_replay(QUEUE.with_arrival_rates(rates), jobs, 0)
+
+
 def test_a_policy_that_sees_the_environment_can_be_kept() -> None:
     environment = qu.Environment([[0.0, 1.0], [1.0, 0.0]], [1.0, 1.0], servers=[3, 1])
     system = qu.System(3, 8, SERVED, environment=environment)
