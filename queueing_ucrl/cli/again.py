@@ -27,6 +27,8 @@ def given_command(context: typer.Context, left_out: Collection[str] = OF_THIS_TI
             continue
         value = context.params[name]
         values = list(value) if isinstance(value, (list, tuple)) else [value]
+        if "Path" in type(parameter.type).__name__:  # older versions of typer hold the words that were given
+            values = [Path(one) for one in values]
         if parameter.param_type_name == "argument":
             arguments += map(_word, values)
         elif isinstance(value, bool):
