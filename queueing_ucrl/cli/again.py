@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ def given_command(context: typer.Context, left_out: Collection[str] = OF_THIS_TI
             continue
         value = context.params[name]
         values = list(value) if isinstance(value, (list, tuple)) else [value]
-        if "Path" in type(parameter.type).__name__:  # older versions of typer hold the words that were given
-            values = [Path(one) for one in values]
         if parameter.param_type_name == "argument":
             arguments += map(_word, values)
         elif isinstance(value, bool):
@@ -40,7 +39,8 @@ def given_command(context: typer.Context, left_out: Collection[str] = OF_THIS_TI
 
 def _word(value: Any) -> str:
     """A value as it is typed; of a file its name."""
-    if isinstance(value, Path) or (isinstance(value, str) and value.endswith(".toml")):
+    # a scenario may be a name, and older versions of typer hold a list of files as the words that were given
+    if isinstance(value, Path) or (isinstance(value, str) and (value.endswith(".toml") or os.sep in value)):
         return Path(value).name
     if isinstance(value, float):
         return f"{value:.17g}" if float(f"{value:g}") != value else f"{value:g}"

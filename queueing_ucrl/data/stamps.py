@@ -8,6 +8,7 @@ first day: people come by the clock, so a pattern by hour is one of the clock, a
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -66,19 +67,28 @@ def stripped(values: pd.Series) -> tuple[pd.Series, BoolArray]:
     return text, missing | text.str.lower().isin(MISSING_WORDS).to_numpy()
 
 
+def _parsed(text: pd.Series, empty: BoolArray) -> FloatArray:
+    """The cells as numbers; nan where they hold none. Read by Python: older versions of pandas lose the last digit."""
+    import pandas as pd
+
+    array = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64).copy()
+    for k in np.flatnonzero(np.isfinite(array)).tolist():
+        with suppress(ValueError):
+            array[k] = float(str(text.iat[k]))
+    return array
+
+
 def numbers_in(
     values: pd.Series, name: str, column: str, lines: IntArray, findings: Findings
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """(numbers, which cells are empty, which hold something else); numbers are nan in both."""
-    import pandas as pd
-
     if values.dtype.kind in "iuf":
         array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(np.isfinite(array), array, np.nan), np.isnan(array), np.isinf(array)
     if values.dtype.kind == "m":
         raise ValueError(f"{name}: column {shown(column)} holds durations; give them as numbers")
     text, empty = stripped(values)
-    array = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64)
+    array = _parsed(text, empty)
     odd = ~empty & ~np.isfinite(array)
     commas = odd & text.str.match(_DECIMAL_COMMA).to_numpy(dtype=bool)
     if commas.any():
@@ -109,7 +119,7 @@ def cells_of(values: pd.Series) -> Cells:
         return Cells(kinds, numbers, local, utc)
     text, empty = stripped(values)
     kinds[empty] = EMPTY
-    numbers = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64)
+    numbers = _parsed(text, empty)
     kinds[np.isfinite(numbers)] = NUMBER
     rest = np.flatnonzero(kinds == UNREADABLE)
     if rest.size:
