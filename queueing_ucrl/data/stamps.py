@@ -72,9 +72,9 @@ def _parsed(text: pd.Series, empty: BoolArray) -> FloatArray:
     import pandas as pd
 
     array = pd.to_numeric(text.where(~empty), errors="coerce").to_numpy(dtype=np.float64).copy()
-    for k in np.flatnonzero(np.isfinite(array)).tolist():
-        with suppress(ValueError):
-            array[k] = float(str(text.iat[k]))
+    found = np.isfinite(array)
+    with suppress(ValueError):  # a way to write numbers that pandas alone knows
+        array[found] = text.to_numpy(dtype=object)[found].astype(np.float64)
     return array
 
 

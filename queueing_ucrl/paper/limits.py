@@ -20,11 +20,11 @@ from matplotlib.figure import Figure
 
 from queueing_ucrl.accounts.limits import Flip, expected_loss, price_of_grid
 from queueing_ucrl.experiments.campaign import with_run
-from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.beyond import random_queues
+from queueing_ucrl.paper.beyond import FLIP, half_interval, random_queues
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, VERMILION
@@ -33,7 +33,6 @@ from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.solvers.bayes import BayesProblem, Estimate, SlottedQueue
 from queueing_ucrl.solvers.solve import solve
 
-FLIP = 1.06876  # the rate of gold at which the best policy of the paper's first queue changes
 DISTANCES = (0.005, 0.01, 0.02)  # of gold's rate below it
 RATIOS = (1.01, 1.1, 2.0)  # of the grids of reviews
 SETTLED = 2_000.0  # from then on two policies are in question only: other flips are 6 standard errors away
@@ -58,12 +57,6 @@ def reviews(queue: Queue, ratio: float, horizon: float) -> list[float]:
     """The times of its reviews."""
     first = 1.0 / queue.max_service_rate
     return [first * ratio**k for k in range(1 + math.ceil(math.log(horizon / first) / math.log(ratio)))]
-
-
-def half_interval(samples: np.ndarray) -> float:
-    """Half of Student's 95 % interval of the mean."""
-    _mean, low, high = interval(samples[:, None])
-    return float(0.5 * (high[0] - low[0]))
 
 
 def near_flip_study(work: Work) -> Study:

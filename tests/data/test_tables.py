@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queueing_ucrl.data.bad_rows import BadRows
+from queueing_ucrl.data.stamps import cells_of
 from queueing_ucrl.data.tables import Columns, JobTable, read_jobs
 
 PLAIN = Columns("t", "k")
@@ -429,3 +430,13 @@ def test_no_row_is_lost_in_silence(data: st.DataObject) -> None:
     assert len(table) + left_out == len(frame)
     assert np.all(np.diff(table.times) >= 0)
     assert not np.any(table.works < 0)
+
+
+def test_numbers_beside_an_odd_cell_are_read_to_the_last_digit() -> None:
+    """Some versions of pandas lose it, and a job that starts when another ends then starts a little before."""
+    rng = np.random.default_rng(7)
+    times = np.sort(rng.random(2000) * 10.0 ** rng.integers(-3, 6, 2000))
+    cells = pd.Series([*map(repr, times.tolist()), "never"], dtype=object)
+    read = cells_of(cells)
+    assert np.array_equal(read.numbers[:-1], times)
+    assert np.isnan(read.numbers[-1])

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 import queueing_ucrl as qu
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.learning.tabular.session import Experience, TabularSession
+
+
+def small_queue() -> qu.Queue:
+    """One server, room for two; the best policy refuses the basic class, and the next best earns a tenth less."""
+    cost = qu.Linear(1.0)
+    return qu.Queue(1, 2, 1.0, [qu.JobClass("gold", 1.0, 20.0, cost), qu.JobClass("basic", 1.5, 2.0, cost)])
 
 
 @compiled
@@ -97,3 +106,22 @@ class TickWorld:
 def _tally(admitted: np.ndarray, ticks: TickTally, now: float) -> Tally:
     S, m = admitted.shape
     return Tally(now, 0.0, np.zeros(m, dtype=np.int64), 0.0, 0.0, admitted, np.zeros(S + 1), 0, 0.0, ticks)
+
+
+def promises(queue: qu.Queue, controller: Controller, ticks: int) -> list[float]:
+    """Of each plan on a path its optimistic gain less the best one, to the accuracy asked of the planning."""
+    world = TickWorld(queue, controller, 2)
+    best = qu.solve(queue).gain / queue.max_reward / world.knowledge.tick_rate
+    session = world.session
+    assert isinstance(session, TabularSession)
+    made: list[float] = []
+    plan = session.best
+
+    def noted(seen: Experience):  # type: ignore[no-untyped-def]
+        found = plan(seen)
+        made.append(found.gain - best + 1.0 / math.sqrt(max(1, seen.steps)))
+        return found
+
+    session.best = noted  # type: ignore[method-assign]
+    world.run(ticks)
+    return made

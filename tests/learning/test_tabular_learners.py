@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generators import paper_queue
-from tabular_world import TickWorld
+from tabular_world import TickWorld, promises, small_queue
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Controller, Knowledge, TickTally
@@ -18,12 +18,6 @@ from queueing_ucrl.learning.tabular.ucrl3 import WANDERING
 
 LEARNERS: list[type[Controller]] = [Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3]
 OPTIMISTIC: list[type[Controller]] = [Ucrl2, Ucrl2B, KlUcrl, Ucrl3]
-
-
-def small_queue() -> qu.Queue:
-    """One server, room for two; the best policy refuses the basic class, and the next best earns a tenth less."""
-    cost = qu.Linear(1.0)
-    return qu.Queue(1, 2, 1.0, [qu.JobClass("gold", 1.0, 20.0, cost), qu.JobClass("basic", 1.5, 2.0, cost)])
 
 
 def name(learner: type[Controller]) -> str:
@@ -142,23 +136,9 @@ def test_an_episode_ends_when_a_pair_has_doubled(learner: type[Controller]) -> N
 @pytest.mark.parametrize("learner", OPTIMISTIC, ids=name)
 def test_optimists_promise_more_than_can_be_had(learner: type[Controller]) -> None:
     """On the whole path the optimistic gain is at least the best one, to the accuracy asked of the planning."""
-    queue = paper_queue()
-    world = TickWorld(queue, learner(), 2)
-    best = qu.solve(queue).gain / queue.max_reward / world.knowledge.tick_rate
-    session = world.session
-    assert isinstance(session, TabularSession)
-    promises = []
-    plan = session.best
-
-    def noted(seen: Experience):  # type: ignore[no-untyped-def]
-        found = plan(seen)
-        promises.append(found.gain - best + 1.0 / math.sqrt(max(1, seen.steps)))
-        return found
-
-    session.best = noted  # type: ignore[method-assign]
-    world.run(100_000)
-    assert len(promises) > 100
-    assert min(promises) > 0
+    made = promises(paper_queue(), learner(), 100_000)
+    assert len(made) > 100
+    assert min(made) > 0
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=name)

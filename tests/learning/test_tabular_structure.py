@@ -11,7 +11,7 @@ from generators import paper_queue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_programs import linprog
-from tabular_world import TickWorld
+from tabular_world import TickWorld, promises, small_queue
 
 import queueing_ucrl as qu
 from queueing_ucrl.learning.controller import Controller, Knowledge
@@ -19,7 +19,7 @@ from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B
 from queueing_ucrl.learning.tabular.evi import extended_value_iteration
 from queueing_ucrl.learning.tabular.kl_ucrl import KlBalls, OutcomeKlBalls, transition_constant
 from queueing_ucrl.learning.tabular.psrl import OutcomePoints, draw_outcome_laws
-from queueing_ucrl.learning.tabular.session import Experience, TabularSession
+from queueing_ucrl.learning.tabular.session import TabularSession
 from queueing_ucrl.learning.tabular.structure import DOWN, STAY, UP, OutcomeCounts, Structure, outcomes_of
 from queueing_ucrl.learning.tabular.ucrl2 import OutcomeL1Balls, outcome_radius
 from queueing_ucrl.learning.tabular.ucrl2b import OutcomeBoxes, boxes, logarithm
@@ -27,12 +27,6 @@ from queueing_ucrl.learning.tabular.ucrl2b import OutcomeBoxes, boxes, logarithm
 OPTIMISTIC: list[Any] = [Ucrl2, Ucrl2B, KlUcrl]
 LEARNERS: list[Any] = [*OPTIMISTIC, Psrl]
 TOLD: tuple[Structure, ...] = get_args(Structure)[1:]
-
-
-def small_queue() -> qu.Queue:
-    """One server, room for two; the best policy refuses the basic class, and the next best earns a tenth less."""
-    cost = qu.Linear(1.0)
-    return qu.Queue(1, 2, 1.0, [qu.JobClass("gold", 1.0, 20.0, cost), qu.JobClass("basic", 1.5, 2.0, cost)])
 
 
 def name(learner: type[Controller]) -> str:
@@ -256,23 +250,9 @@ def test_sets_of_outcomes_cover(law: tuple[float, ...], n: int) -> None:
 @pytest.mark.parametrize("structure", TOLD)
 @pytest.mark.parametrize("learner", OPTIMISTIC, ids=name)
 def test_optimists_promise_more_than_can_be_had(learner: Any, structure: Structure) -> None:
-    queue = paper_queue(6, 0.4)
-    world = TickWorld(queue, learner(structure=structure), 2)
-    best = qu.solve(queue).gain / queue.max_reward / world.knowledge.tick_rate
-    session = world.session
-    assert isinstance(session, TabularSession)
-    promises = []
-    plan = session.best
-
-    def noted(seen: Experience):  # type: ignore[no-untyped-def]
-        found = plan(seen)
-        promises.append(found.gain - best + 1.0 / math.sqrt(max(1, seen.steps)))
-        return found
-
-    session.best = noted  # type: ignore[method-assign]
-    world.run(50_000)
-    assert len(promises) > 50
-    assert min(promises) > 0
+    made = promises(paper_queue(6, 0.4), learner(structure=structure), 50_000)
+    assert len(made) > 50
+    assert min(made) > 0
 
 
 @pytest.mark.parametrize("structure", TOLD)

@@ -137,8 +137,7 @@ class PsrlSession(TabularSession):
         self.prior = prior
 
     def best(self, seen: Experience) -> Optimum:
-        known = self.told is not None and self.told.by_class
-        rewards = np.zeros(seen.visits.shape) if known else draw_rewards(seen, self.rng)
+        rewards = np.zeros(seen.visits.shape) if self.knows_rewards else draw_rewards(seen, self.rng)
         laws: Points | OutcomePoints
         if self.told is None:
             laws = draw_laws(seen, 1.0 / seen.states if self.prior is None else self.prior, self.rng)

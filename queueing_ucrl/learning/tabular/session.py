@@ -137,6 +137,11 @@ class TabularSession(ABC):
         self.told = None if structure == "none" else OutcomeCounts(knowledge, self.priorities, structure)
         self.optimum: Optimum | None = None  # of the current episode
 
+    @property
+    def knows_rewards(self) -> bool:
+        """Whether what happens at a tick says what is paid."""
+        return self.told is not None and self.told.by_class
+
     @abstractmethod
     def best(self, seen: Experience) -> Optimum:
         """What to do from now on."""
@@ -189,7 +194,6 @@ class OptimisticSession(TabularSession):
 
     def best(self, seen: Experience) -> Optimum:
         sets = self.transition_laws(seen) if self.told is None else self.outcome_laws(seen, self.told)
-        known = self.told is not None and self.told.by_class
-        rewards = np.zeros(seen.visits.shape) if known else self.reward_limits(seen)
+        rewards = np.zeros(seen.visits.shape) if self.knows_rewards else self.reward_limits(seen)
         epsilon = 1.0 / math.sqrt(max(1, seen.steps))
         return extended_value_iteration(sets, rewards, epsilon, seen.visits, self.rng)
