@@ -13,4 +13,6 @@ SUITES = {
     "learning": "benchmarks.learning",
     "studies": "benchmarks.studies",
     "logs": "benchmarks.logs",
+    "reports": "benchmarks.reports",
+    "complexity": "benchmarks.complexity",
 }

@@ -1,5 +1,5 @@
 """Measures that need a process of their own: `python -m benchmarks.fresh`, then
-`large S`, `trajectory T`, `dense S ROUNDS` or `mdpsolver FAMILY S PARALLEL`.
+`large S`, `memory METHOD S`, `trajectory T`, `dense S ROUNDS` or `mdpsolver FAMILY S PARALLEL`.
 
 Each prints JSON, a line a result, so that what came before a time limit is not lost.
 """
@@ -62,6 +62,21 @@ def large(capacity: int) -> None:
     _say(build=built - began, solve=perf_counter() - built, iterations=solution.iterations, peak=peak_memory())
 
 
+def memory(method: str, capacity: int) -> None:
+    """By how much the peak grows while a queue's model is made and solved, everything compiled before.
+
+    From the best levels, and VI to an accuracy of 1 only: it is to end soon on large queues too.
+    """
+    warm_up(method)
+    small = queues.paper(200)
+    levels = qu.solve(small, method=method).policy.control_levels
+    before = peak_memory()
+    queue = queues.paper(capacity)
+    start = qu.Policy.trunk_reservation(levels, capacity)
+    solution = qu.solve(queue, method=method, start=start, epsilon=1.0)
+    _say(grown=peak_memory() - before, iterations=solution.iterations)
+
+
 def trajectory(horizon: float) -> None:
     """One UCRL-AC trajectory on the paper's first queue, without a log."""
     qu.simulate(queues.paper(20), qu.UcrlAc((1.0, 4.0), 10.0), horizon=horizon, seed=1)
@@ -101,6 +116,8 @@ if __name__ == "__main__":
     what, *rest = sys.argv[1:]
     if what == "large":
         large(int(rest[0]))
+    elif what == "memory":
+        memory(rest[0], int(rest[1]))
     elif what == "trajectory":
         trajectory(float(rest[0]))
     elif what == "dense":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from time import process_time
 
 import numpy as np
+from scipy import stats
 
 SHORTEST = 5e-3  # seconds that a side is called in each round: a fast call many times, a slow one once
 
@@ -90,3 +91,11 @@ def race(
 def growth_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     """The slope of log time on log size by least squares."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def growth_interval(sizes: Sequence[float], costs: Sequence[float]) -> tuple[float, float]:
+    """The slope of log cost on log size by least squares, and half of its 95 % interval (Student's, from residuals)."""
+    fit = stats.linregress(np.log(sizes), np.log(costs))
+    freedom = len(sizes) - 2
+    half = float(stats.t.ppf(0.975, freedom) * fit.stderr) if freedom else math.nan
+    return float(fit.slope), half

@@ -53,10 +53,15 @@ from queueing_ucrl.learning.tabular import Ucrl3 as Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc as UcrlAc
 from queueing_ucrl.learning.ucrl_ac import UcrlAcClasswise as UcrlAcClasswise
 from queueing_ucrl.learning.ucrl_ac import UcrlAcExact as UcrlAcExact
+from queueing_ucrl.learning.ucrl_ac import UcrlAcStates as UcrlAcStates
 from queueing_ucrl.model.admission_model import AdmissionModel as AdmissionModel
 from queueing_ucrl.model.arrivals import ArrivalProcess as ArrivalProcess
 from queueing_ucrl.model.arrivals import Poisson as Poisson
 from queueing_ucrl.model.arrivals import Renewal as Renewal
+from queueing_ucrl.model.balking import Balking as Balking
+from queueing_ucrl.model.balking import BalkingTable as BalkingTable
+from queueing_ucrl.model.balking import GeometricBalking as GeometricBalking
+from queueing_ucrl.model.balking import LinearBalking as LinearBalking
 from queueing_ucrl.model.batches import Batches as Batches
 from queueing_ucrl.model.batches import EmpiricalSizes as EmpiricalSizes
 from queueing_ucrl.model.batches import FixedSizes as FixedSizes
@@ -89,6 +94,7 @@ from queueing_ucrl.model.laws import Law as Law
 from queueing_ucrl.model.laws import LogNormal as LogNormal
 from queueing_ucrl.model.laws import Pareto as Pareto
 from queueing_ucrl.model.laws import Recorded as Recorded
+from queueing_ucrl.model.laws import TwoPoint as TwoPoint
 from queueing_ucrl.model.laws import Uniform as Uniform
 from queueing_ucrl.model.laws import Weibull as Weibull
 from queueing_ucrl.model.patterns import ArrivalPattern as ArrivalPattern

@@ -110,6 +110,38 @@ def random_queue(
     return with_patience(random, qu.Queue(servers, capacity, service_rate, classes), patience)
 
 
+def any_balking(random: np.random.Generator) -> qu.Balking:
+    """Balking of any kind, also a crowd that attracts."""
+    kind, above = int(random.integers(4)), int(random.integers(4))
+    if kind == 0:
+        return qu.GeometricBalking(float(random.uniform(0.5, 1.0)), above)
+    if kind == 1:
+        return qu.LinearBalking(float(random.uniform(1.0, 40.0)), above)
+    probability = random.uniform(0.0, 1.0, int(random.integers(1, 30)))
+    probability[0] = max(probability[0], 0.05)  # somebody comes where nobody is
+    return qu.BalkingTable((np.sort(probability) if kind == 2 else probability).tolist())
+
+
+def with_balking(random: np.random.Generator, system: qu.System, share: float = 0.5) -> qu.System:
+    """The system, some of its classes with jobs that balk."""
+    classes = [replace(c, balking=any_balking(random)) if random.random() < share else c for c in system.classes]
+    return replace(system, classes=classes)
+
+
+def balking_queue(random: np.random.Generator) -> qu.Queue:
+    """A small queue of any kind, some of its classes with jobs that balk."""
+    queue = random_queue(random)
+    classes = with_balking(random, queue_as_system(queue)).classes
+    classes = [replace(c, service=None) for c in classes]
+    return qu.Queue(queue.servers, queue.capacity, queue.service_rate, classes, queue.patience)
+
+
+def queue_as_system(queue: qu.Queue) -> qu.System:
+    """The same, as a `System` that happens to be Markov."""
+    classes = [replace(c, service=qu.Exponential(queue.service_rate)) for c in queue.classes]
+    return qu.System(queue.servers, queue.capacity, classes, patience=queue.patience)
+
+
 def optimistic_shares(estimate: np.ndarray, radius: float | Fraction, order: np.ndarray) -> np.ndarray:
     """Thm 4.3: the first class in `order` gains radius / 2, the excess is taken from the last upward. Any numbers."""
     shares = estimate.copy()
@@ -283,6 +315,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], qu.Queue | qu.AdmissionModel
     "small": random_queue,
     "any queue": any_queue,
     "any model": any_model,
+    "jobs that balk": balking_queue,
 }
 
 
@@ -370,6 +403,27 @@ class _AddedUp:
             times[k] = self.now
 
 
+def any_pay(random: np.random.Generator, mean: float) -> qu.Law:
+    """What a job pays, a law of any kind with this mean; all or nothing among them."""
+    if random.random() < 0.4:
+        return qu.TwoPoint(mean, float(random.uniform(0.05, 1.0)))
+    return any_law(random, mean)
+
+
+def with_pays(random: np.random.Generator, system: qu.System, share: float = 0.4) -> qu.System:
+    """The system, or (with a probability) the same with classes whose jobs pay different amounts, one at least."""
+    if random.random() >= share:
+        return system
+    some = random.random(len(system.classes)) < 0.6
+    some[int(random.integers(some.size))] = True
+    laws = [any_pay(random, c.reward) for c in system.classes]
+    classes = [
+        replace(c, reward=law.mean, pays=law) if one else c
+        for c, law, one in zip(system.classes, laws, some, strict=True)
+    ]
+    return replace(system, classes=classes)
+
+
 def _random_servers(random: np.random.Generator, servers: int, mean: float) -> int | qu.Shifts:
     if random.random() < 0.5:
         return servers
@@ -433,11 +487,13 @@ def random_system(random: np.random.Generator, *, coarse: bool = False, sharing:
         )
     if sharing and random.random() < 0.5 * features:
         classes = [replace(c, patience=None, abandonment_cost=0.0) for c in classes]  # nobody waits
-        return qu.System(servers, capacity, classes, environment=environment, discipline="processor-sharing")
+        shared = qu.System(servers, capacity, classes, environment=environment, discipline="processor-sharing")
+        own = np.random.default_rng(int(2**40 * classes[0].reward))
+        return with_pays(random, with_balking(own, shared, 0.5 * features))
     up = mean * float(2.0 ** random.integers(0, 5))
     down = mean * float(2.0 ** random.integers(-3, 3))
     there = random.multinomial(int(random.integers(0, capacity + 1)), np.full(m, 1.0 / m))
-    return qu.System(
+    system = qu.System(
         counts,
         capacity,
         classes,
@@ -449,6 +505,8 @@ def random_system(random: np.random.Generator, *, coarse: bool = False, sharing:
         setup=qu.Setup(law(random, 0.5 * mean), float(random.choice([0.0, mean]))) if has() else None,
         initial={f"class {i}": int(n) for i, n in enumerate(there)} if has() else None,
     )
+    own = np.random.default_rng(int(2**40 * classes[0].reward))
+    return with_pays(random, with_balking(own, system, 0.5 * features))
 
 
 # --- hypothesis ------------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ LAWS = [
     ('{ kind = "lognormal", mean = 5.0, cv = 1.2 }', qu.LogNormal(5.0, 1.2)),
     ('{ kind = "weibull", mean = 5.0, cv = 0.7 }', qu.Weibull(5.0, 0.7)),
     ('{ kind = "pareto", mean = 5.0, shape = 1.5 }', qu.Pareto(5.0, 1.5)),
+    ('{ kind = "two-point", mean = 5.0, probability = 0.25 }', qu.TwoPoint(5.0, 0.25)),
     ('{ kind = "uniform", low = 0, high = 3 }', qu.Uniform(0.0, 3.0)),
     ('{ kind = "empirical", values = [1, 2.5] }', qu.Empirical([1.0, 2.5])),
     ('{ kind = "empirical", file = "jobs.csv", column = "s" }', qu.Empirical(JOBS["s"].to_numpy())),
@@ -243,7 +244,7 @@ def law(text: str) -> str:
         (
             law('{ kind = "normal", mean = 1 }'),
             "x.toml:4: queue.service.kind = 'normal' must be one of exponential, deterministic, erlang, gamma, "
-            "hyperexponential, lognormal, weibull, pareto, uniform, empirical",
+            "hyperexponential, lognormal, weibull, pareto, two-point, uniform, empirical",
         ),
         (law("3"), 'x.toml:4: queue.service = 3 must be a table such as { kind = "lognormal", mean = 5.0, cv = 1.2 }'),
         (law('{ kind = "empirical" }'), 'queue.service: needs values = [1.0, 2.5], or file = "x.csv" and column = "s"'),

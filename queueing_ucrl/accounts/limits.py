@@ -55,6 +55,7 @@ class Flip:
     @classmethod
     def between(cls, queue: Queue, rival: Policy) -> Flip:
         """Of the queue's best policy and `rival`."""
+        queue.must_not_balk("a flip of the best policy")
         best = solve(queue).policy
         gap = evaluate(queue.model, best).gain - evaluate(queue.model, rival).gain
         slope = gain_gradient(queue, best) - gain_gradient(queue, rival)
@@ -112,6 +113,8 @@ class Levels:
         """For estimates from 0 to `highest`."""
         if len(queue.classes) != 1:
             raise ValueError(f"one class is needed, the queue has {len(queue.classes)}")
+
+        queue.must_not_balk("the losses of certainty equivalence")
 
         def level(rate: float) -> int:
             return int(solve(queue.with_arrival_rates([rate])).policy.admits.sum())

@@ -1,6 +1,7 @@
 r"""Regret, four accounts of the same thing.
 
-    realised   T rho* - sum over jobs of R_i - C_i(W) with the sampled waits, less what giving up cost
+    realised   T rho* - sum over jobs of what they paid, R_i or an amount of mean R_i, less C_i(W) with the sampled
+               waits and less what giving up cost
     expected   T rho* - sum over admitted jobs of r_i(s)                                    (the paper's)
     gap        sum over arrivals of |r_i(s) - g*(s)| where the decision is not the best one
     pseudo     sum over policies of (rho* - rho^pi) times how long each was in force
@@ -12,7 +13,7 @@ counts of decisions; events before time t count for t.
 They are measured against the optimum. Where none is known there is no regret, only what was earned:
 
     expected_reward   sum over admitted jobs of r_i(s)
-    realised_reward   sum of R_i over jobs that have paid, less C_i(W) of those that joined a server or gave up, and
+    realised_reward   sum of what was paid, less C_i(W) of those that joined a server or gave up, and
                       less what giving up cost
 """
 
@@ -200,7 +201,8 @@ def totals_from_events(
     cost = events["cost"].to_numpy(dtype=float, na_value=0.0)
     admitted, rejected = np.zeros((S, m), dtype=np.int64), np.zeros((S, m), dtype=np.int64)
     by_class = {name: np.zeros(m, dtype=np.int64) for name in ("block", "start", "depart", "abandon")}
-    paid = np.zeros(m)
+    reward = events["reward"].to_numpy(dtype=float, na_value=0.0)
+    paid, collected = np.zeros(m), np.zeros(m)
     found, position = [], 0
     for at, end in zip(times, np.searchsorted(time, times, side="left"), strict=True):
         event, who, where = (column[position:end] for column in (kind, job_class, state))
@@ -210,15 +212,23 @@ def totals_from_events(
             np.add.at(counted, who[event == name], 1)
         for i in range(m):
             costs = cost[position:end][((event == "start") | (event == "abandon")) & (who == i)]
-            paid[i] = np.cumsum(np.concatenate([[paid[i]], costs]))[-1]
+            paid[i] = _added(paid[i], costs)
+            collected[i] = _added(collected[i], reward[position:end][who == i])
         position = end
-        blocked, *others = (counted[None] for counted in by_class.values())
-        counts = Counts(np.array([at]), admitted[None], rejected[None], blocked, paid[None].copy(), *others)
+        blocked, started, departed, abandoned = (counted[None] for counted in by_class.values())
+        amounts = collected[None].copy() if system.pays_differ else None
+        decided = (admitted[None], rejected[None], blocked)
+        counts = Counts(np.array([at]), *decided, paid[None].copy(), started, departed, abandoned, amounts)
         found.append(totals(counts, comparator, accounts))
     if not found:
         none = np.zeros((0, S, m), dtype=np.int64)
         return totals(Counts(times, none, none, none[:, 0], np.zeros((0, m))), comparator, accounts)
     return joined(found)
+
+
+def _added(total: float, numbers: FloatArray) -> float:
+    """Number after number, in order."""
+    return float(np.cumsum(np.concatenate([[total], numbers]))[-1])
 
 
 def decompose(episodes: Sequence[Any], best_gain: float, arrival_rate: float) -> dict[str, float]:

@@ -3,7 +3,8 @@ r"""What follows from counts of decisions: rewards, and the cost of wrong decisi
 With N_i(s) the jobs of class i that were admitted in state s up to a time, and M_i(s) those rejected,
 
     expected_reward    sum_s N_i(s) r_i(s)
-    reward             sum_s N_i(s) R_i, or R_i for each start or departure where the class pays then
+    reward             sum_s N_i(s) R_i, or R_i for each start or departure where the class pays then; what was really
+                       paid, where that differs from job to job
     cost               of the time in the queue of jobs that joined a server or gave up, and of giving up
     wrongly_admitted   sum_s N_i(s) (g*(s) - r_i(s))  over the states where the best policy rejects class i
     wrongly_rejected   sum_s M_i(s) (r_i(s) - g*(s))  over the states where it admits it
@@ -46,6 +47,7 @@ class Counts:
     started: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))  # k, m: joined a server
     departed: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))  # k, m: were served
     abandoned: IntArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))  # k, m: gave up
+    paid: FloatArray | None = None  # k, m: what was paid, where jobs of a class may pay different amounts
 
     def __post_init__(self) -> None:
         for name in ("started", "departed", "abandoned"):
@@ -84,7 +86,7 @@ def totals(counts: Counts, comparator: Comparator, accounts: Sequence[Account] =
     system, best = comparator.system, comparator.best
     found = {
         "expected_reward": (counts.admitted * system.rewards).sum(axis=1),
-        "reward": _paying(counts, system) * system.job_rewards,
+        "reward": _paying(counts, system) * system.job_rewards if counts.paid is None else counts.paid,
         "cost": counts.cost,
     }
     if best is not None:

@@ -34,7 +34,9 @@ also tried on the log itself, beside the table that is recommended and today's
 decisions; the results are in data.json (docs/replay.md).
 
 Keys of --json; what varies is a table of mean, low and high, the mean over
-replications and its 95 % interval (null where there is nothing to average):
+replications and its 95 % interval (null where there is nothing to average);
+beside them stand the quantiles over replications: q01, q05, q10, q25, median,
+q75, q90, q95, q99:
   title, folder         of the scenario; where the results are
   units                 what time and money are counted in; null: not said
   results               one table a controller (and point of a sweep):

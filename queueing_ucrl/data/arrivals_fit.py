@@ -183,8 +183,8 @@ def stretches(pattern: StepPattern, begin: float, end: float) -> FloatArray:
     return np.stack([starts[seen], ends[seen]], axis=1)
 
 
-def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
-    """All that the arrivals of a class tell."""
+def fit_arrivals(table: JobTable, name: str, *, intervals_only: bool = False) -> ArrivalsFit:
+    """All that the arrivals of a class tell; `intervals_only`: no law of gaps, on which no interval depends."""
     times = table.times[table.of_class(name)]
     observed = (table.begin, table.end)
     rate = rate_interval(times.size, table.end - table.begin)
@@ -208,7 +208,7 @@ def fit_arrivals(table: JobTable, name: str) -> ArrivalsFit:
         None,
         _steps_ratio(pattern, times),
     )
-    if tests and not fit.is_poisson and not fit.is_near and fit.steps is None:
+    if tests and not fit.is_poisson and not fit.is_near and fit.steps is None and not intervals_only:
         fit = replace(fit, gaps=_gaps(times, rate.rate))
     return _with_interval(fit, table, times)
 

@@ -309,6 +309,8 @@ def _put_worth(block: Block, name: str, given: Given) -> None:
         block.put("reward", given.rewards[name], "given")
     elif reward is not None:
         block.put("reward", reward, as_there)
+    elif given.of_class(name, "pays") is not None:
+        block.put("pays", given.of_class(name, "pays"), as_there)
     else:
         block.missing("reward", "what a job of this class pays: a log does not tell")
     if given.of_class(name, "reward_at") is not None:

@@ -73,8 +73,10 @@ def _checked(waits: npt.ArrayLike, abandoned: npt.ArrayLike) -> tuple[FloatArray
     return x, gave_up
 
 
-def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL) -> PatienceFit:
-    """Rates, laws and the test from times in queue and who gave up."""
+def fit_patience(
+    waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float = LEVEL, rate_only: bool = False
+) -> PatienceFit:
+    """Rates, laws and the test from times in queue and who gave up; `rate_only`: no laws and no test."""
     x, gave_up = _checked(waits, abandoned)
     positive = x > 0
     at_once, no_wait = int(np.sum(~positive & gave_up)), int(np.sum(~positive & ~gave_up))
@@ -83,7 +85,7 @@ def fit_patience(waits: npt.ArrayLike, abandoned: npt.ArrayLike, *, level: float
     if total == 0.0 and at_once:
         raise ValueError(f"{at_once} jobs gave up, and none of them waited: patience cannot be known")
     rate = rate_interval(int(gave_up.sum()), total, level)
-    if int(events.sum()) < FEW:
+    if int(events.sum()) < FEW or rate_only:
         return PatienceFit(rate, (), {}, math.nan, waited.size, at_once, no_wait)
     unit = unit_of(waited)
     fits, refused = censored_fits(waited / unit, events, unit)

@@ -67,12 +67,13 @@ def _verdict(low: float, truth: float, high: float) -> str:
 
 def verdicts(scenario: Scenario, table: JobTable) -> dict[str, str]:
     """Of each interval whether it holds the truth: mean arrival rates and mean services of all classes, rates of
-    exponential patience.
+    exponential patience. What no interval depends on is not computed.
     """
     system, found = scenario.system, {}
-    services, patiences = fit_services(table), fit_patiences(table)
+    services = fit_services(table, intervals_only=True)
+    patiences = fit_patiences(table, intervals_only=True)
     for k, c in enumerate(system.classes):
-        arrivals = fit_arrivals(table, c.name)
+        arrivals = fit_arrivals(table, c.name, intervals_only=True)
         truth = c.arrival_rate * c.pattern.mean if c.arrivals is None else c.arrival_process.rate
         found[f"arrivals of {c.name}"] = _verdict(arrivals.low, truth, arrivals.high)
         part = services.of(c.name)

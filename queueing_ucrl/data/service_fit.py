@@ -20,7 +20,7 @@ from queueing_ucrl.data.finding import ALPHA, Finding
 from queueing_ucrl.data.mean_intervals import mean_interval
 from queueing_ucrl.data.patience import PatienceFit, fit_patience
 from queueing_ucrl.data.rates import RateInterval, rate_interval
-from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, same_law, scaled
+from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, largest_ratio, same_law, scaled
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.data.tested import Tested, p_words
 from queueing_ucrl.model.laws import Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
@@ -158,8 +158,8 @@ class ServiceFits(Finding):
         ]  # fmt: skip
 
 
-def _served(on: str, works: FloatArray, running: FloatArray) -> Served:
-    fit = fit_service(thinned(works))
+def _served(on: str, works: FloatArray, running: FloatArray, intervals_only: bool) -> Served:
+    fit = fit_service(thinned(works), only_if_rejected=intervals_only)
     count, total = works.size, math.fsum([*works.tolist(), *running.tolist()])
     about = (count, running.size, total)
     more = f"; {running.size:,} still under way count as longer" if running.size else ""
@@ -187,11 +187,15 @@ def _widened(part: Served, common: Served) -> Served:
     )
 
 
-def fit_services(table: JobTable) -> ServiceFits:
+def fit_services(table: JobTable, *, intervals_only: bool = False) -> ServiceFits:
     """Service of each class, or of all together.
 
     Classes that chance tells apart have intervals that chance has moved: while shuffled classes are ever as different,
     intervals also hold that of the common mean. So they hold the truth as often as promised whichever is true.
+
+    `intervals_only` leaves out what no interval depends on: other laws where the exponential one passes, and the
+    comparison of classes whose means are so near that they are taken as alike in any case. Intervals are the same to
+    the bit.
     """
     known, running = ~np.isnan(table.works), ~np.isnan(table.running)
     everybody = table.works[known]
@@ -199,14 +203,19 @@ def fit_services(table: JobTable) -> ServiceFits:
         return ServiceFits((), None, False)
     samples = {name: table.works[known & table.of_class(name)] for name in table.names}
     enough = {name: works for name, works in samples.items() if works.size >= LEAST and np.any(works > 0)}
-    same = same_law({name: thinned(works) for name, works in enough.items()}) if len(enough) > 1 else None
+    compared = {name: thinned(works) for name, works in enough.items()}
+    wanted = len(enough) > 1 and not (intervals_only and largest_ratio(compared) < NEAR_MEANS)
+    same = same_law(compared) if wanted else None
     differs = same is not None and same.rejected and same.largest_ratio >= NEAR_MEANS
     if not differs or len(enough) < len(table.names):
-        return ServiceFits((_served(EVERYBODY, everybody, table.running[running]),), same, False)
+        return ServiceFits((_served(EVERYBODY, everybody, table.running[running], intervals_only),), same, False)
     assert same is not None
-    parts = [_served(name, works, table.running[running & table.of_class(name)]) for name, works in enough.items()]
+    parts = [
+        _served(name, works, table.running[running & table.of_class(name)], intervals_only)
+        for name, works in enough.items()
+    ]
     if same.p_value * (same.permutations + 1) > 1.5:  # a permutation was as far apart
-        common = _served(EVERYBODY, everybody, table.running[running])
+        common = _served(EVERYBODY, everybody, table.running[running], intervals_only)
         parts = [_widened(part, common) for part in parts]
     return ServiceFits(tuple(parts), same, True)
 
@@ -259,8 +268,11 @@ class PatienceFits(Finding):
         return rows
 
 
-def fit_patiences(table: JobTable) -> PatienceFits:
-    """Patience from waits and who gave up: by class where rates differ and each has enough."""
+def fit_patiences(table: JobTable, *, intervals_only: bool = False) -> PatienceFits:
+    """Patience from waits and who gave up: by class where rates differ and each has enough.
+
+    `intervals_only`: rates with their intervals, no other laws.
+    """
     from scipy.stats import chi2
 
     if table.abandoned is None:
@@ -269,7 +281,7 @@ def fit_patiences(table: JobTable) -> PatienceFits:
     waits, gone = table.waits[known], table.abandoned[known]
     if not gone.any() or not np.any(waits > 0):
         return PatienceFits({}, math.nan, math.nan)
-    whole = fit_patience(waits, gone)
+    whole = fit_patience(waits, gone, rate_only=intervals_only)
     parts, ratio = {}, 0.0
     for name in table.names:
         chosen = table.of_class(name)[known]
@@ -280,5 +292,6 @@ def fit_patiences(table: JobTable) -> PatienceFits:
         ratio += 2.0 * count * math.log(count / total / whole.rate.rate)
     p = float(chi2.sf(max(ratio, 0.0), len(parts) - 1)) if len(parts) > 1 else math.nan
     if p < ALPHA:
-        return PatienceFits({name: fit_patience(waits[c], gone[c]) for name, c in parts.items()}, ratio, p)
+        found = {name: fit_patience(waits[c], gone[c], rate_only=intervals_only) for name, c in parts.items()}
+        return PatienceFits(found, ratio, p)
     return PatienceFits({EVERYBODY: whole}, ratio if len(parts) > 1 else math.nan, p)

@@ -227,8 +227,13 @@ class ServiceFit(Finding):
         return self.best.law
 
 
-def fit_service(values: npt.ArrayLike, *, level: float = LEVEL, seed: int = SEED) -> ServiceFit:
-    """Moments, the test of the exponential law, and all laws by likelihood."""
+def fit_service(
+    values: npt.ArrayLike, *, level: float = LEVEL, seed: int = SEED, only_if_rejected: bool = False
+) -> ServiceFit:
+    """Moments, the test of the exponential law, and all laws by likelihood.
+
+    `only_if_rejected`: laws are compared only where the exponential one fails.
+    """
     x = durations(values)
     rounding = find_rounding(x)
     resolution = rounding.resolution if _matters(rounding.resolution, x) else 0.0
@@ -238,9 +243,10 @@ def fit_service(values: npt.ArrayLike, *, level: float = LEVEL, seed: int = SEED
         tested = jitter_durations(x, resolution, np.random.default_rng(seed), exponential=True)
     if not used.size:
         raise ValueError("durations must not all be 0")
-    fits, refused = law_fits(used)
+    test = exponential_test(tested)
+    fits, refused = law_fits(used) if test.rejected or not only_if_rejected else ((), {})
     return ServiceFit(
-        moments(x, level=level), exponential_test(tested), fits, refused, int(np.sum(x == 0)), x.size - used.size,
+        moments(x, level=level), test, fits, refused, int(np.sum(x == 0)), x.size - used.size,
         rounding.ties, resolution,
     )  # fmt: skip
 
@@ -343,6 +349,16 @@ class SameLaw(Finding):
         return self.p_value < ALPHA
 
 
+def largest_ratio(samples: Mapping[str, npt.ArrayLike]) -> float:
+    """Of two classes' mean durations."""
+    means = [moments(values).mean for values in samples.values()]
+    return _ratio(means)
+
+
+def _ratio(means: list[float]) -> float:
+    return max(means) / min(means) if min(means) > 0 else math.inf
+
+
 def same_law(samples: Mapping[str, npt.ArrayLike], *, permutations: int = PERMUTATIONS, seed: int = SEED) -> SameLaw:
     """Test that the durations of all classes have the same law.
 
@@ -352,8 +368,7 @@ def same_law(samples: Mapping[str, npt.ArrayLike], *, permutations: int = PERMUT
     if len(arrays) < 2:
         raise ValueError("a comparison needs the durations of two classes or more")
     means = {name: moments(values) for name, values in arrays.items()}
-    values = [one.mean for one in means.values()]
-    ratio = max(values) / min(values) if min(values) > 0 else math.inf
+    ratio = _ratio([one.mean for one in means.values()])
     pooled = np.sort(np.concatenate([*arrays.values()]))
     ends = np.flatnonzero(np.append(np.diff(pooled) > 0, True))  # of runs of equal durations
     if ends.size > MOST_PLACES:

@@ -23,7 +23,12 @@ def queue_again(plain: dict[str, Any]) -> Queue | None:
     """
     try:
         classes = [
-            {**c, "pattern": None if c["pattern"]["kind"] in NOT_IN_A_FILE else c["pattern"]} for c in plain["classes"]
+            {
+                **c,
+                "pattern": None if c["pattern"]["kind"] in NOT_IN_A_FILE else c["pattern"],
+                "reward": None if "pays" in c else c["reward"],
+            }
+            for c in plain["classes"]
         ]
         tables = {"queue": {key: value for key, value in plain.items() if key != "classes"}, "class": classes}
         system = system_of(File.model_validate(tables), Path())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -113,8 +113,13 @@ class StoredStudy:
 
     # --- its tables --------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, point: int, columns: list[str] | None = None) -> pd.DataFrame | None:
-        """The rows of one point of the sweep in a table of the folder, such as regret.parquet; None: there is none."""
+    def table(
+        self, name: str, point: int, columns: list[str] | None = None, optional: Sequence[str] = ()
+    ) -> pd.DataFrame | None:
+        """The rows of one point of the sweep in a table of the folder, such as regret.parquet; None: there is none.
+
+        optional: columns that are read if they are there, which an older version may not have written.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -124,6 +129,8 @@ class StoredStudy:
                 return None
             values = self.points[point]["values"]
             wanted = None if columns is None else [*values, *columns]
+            if wanted is not None and optional:
+                wanted += [column for column in optional if column in pq.read_schema(path).names]
             frame = pq.read_table(path, columns=wanted).to_pandas()
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             raise self._damaged(path) from error

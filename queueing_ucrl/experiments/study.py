@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LEVEL = 0.95
-QUANTILES = (0.05, 0.25, 0.75, 0.95)
+QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.99)
 ROWS = 500_000  # of the curves in memory at a time
 TABLES = 16  # of episodes, likewise
 
@@ -40,6 +40,11 @@ def interval(samples: FloatArray, level: float = LEVEL) -> tuple[FloatArray, Flo
         return mean, mean, mean
     half = student_quantile(level, float(count - 1)) * samples.std(axis=0, ddof=1) / math.sqrt(count)
     return mean, mean - half, mean + half
+
+
+def _name(level: float) -> str:
+    """Of a quantile's column: q05."""
+    return f"q{round(100 * level):02d}"
 
 
 def _end_to_end(curves: Sequence[dict[str, FloatArray]], name: str) -> Any:
@@ -147,7 +152,7 @@ class Study:
         mean, low, high = interval(samples)
         columns: dict[str, Any] = {**cell.value_columns(len(times)), "controller": cell.name, "time": times}
         columns |= {"mean": mean, "low": low, "high": high, "median": np.median(samples, axis=0)}
-        columns |= {f"q{round(100 * q):02d}": np.quantile(samples, q, axis=0) for q in QUANTILES}
+        columns |= {_name(q): np.quantile(samples, q, axis=0) for q in QUANTILES}
         return pd.DataFrame({**columns, "replications": len(samples)})
 
     def differences(self, baseline: str | None = None, kind: str = "gap") -> pd.DataFrame:
@@ -267,7 +272,10 @@ class Study:
         return pd.DataFrame(rows).astype({"mean": float, "low": float, "high": float})
 
     def summary(self) -> list[dict[str, Any]]:
-        """Each cell in plain data: mean and 95 % interval of every account at the horizon, rewards, and its classes."""
+        """Each cell in plain data: mean and 95 % interval of every account at the horizon, rewards, and its classes.
+
+        Of regrets and rewards also the median and quantiles over the replications: what bad luck costs.
+        """
         return [self._cell_summary(k) for k in range(len(self.cells))]
 
     def _cell_summary(self, k: int) -> dict[str, Any]:
@@ -286,6 +294,12 @@ class Study:
             mean, low, high = interval(known[:, None])
             return {"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
 
+        def with_tails(values: Sequence[float | None]) -> dict[str, float | None]:
+            known = np.array([v for v in values if v is not None])
+            levels = {"median": 0.5, **{_name(level): level for level in QUANTILES}}
+            found = {name: float(np.quantile(known, q)) if known.size else None for name, q in levels.items()}
+            return {**spread(values), **found}
+
         numbers = ("arrivals", "admitted", "rejected", "blocked", "mean_wait", "wait_95", "reward", "cost")
         return {
             "controller": cell.name,
@@ -296,9 +310,9 @@ class Study:
             "optimal_gain": summaries[0]["optimal_gain"],
             "no_optimum": summaries[0]["no_optimum"],
             "gain": spread([s["gain"] for s in summaries]),
-            "reward": spread([s["reward"] for s in summaries]),
-            "expected_reward": spread([s["expected_reward"] for s in summaries]),
-            "regret": {kind: spread([s["regret"][kind] for s in summaries]) for kind in KINDS},
+            "reward": with_tails([s["reward"] for s in summaries]),
+            "expected_reward": with_tails([s["expected_reward"] for s in summaries]),
+            "regret": {kind: with_tails([s["regret"][kind] for s in summaries]) for kind in KINDS},
             "utilisation": spread([s["utilisation"] for s in summaries]),
             "measures": {
                 measure: {

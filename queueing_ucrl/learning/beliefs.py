@@ -14,6 +14,13 @@ from queueing_ucrl.learning.controller import Belief
 from queueing_ucrl.learning.intervals import PRIOR_SHAPE
 
 
+def per_time(counts: FloatArray, time: float | FloatArray) -> FloatArray:
+    """Rates: counts by class over the time in which they were made, of all or of each; 0 where there is none."""
+    if not isinstance(time, np.ndarray):
+        return counts / time
+    return np.where(time > 0.0, counts / np.where(time > 0.0, time, 1.0), 0.0)
+
+
 @dataclass(frozen=True)
 class UpperLimits:
     """Each class's rate is at most its limit; so is the service rate, where it is not known."""
@@ -68,7 +75,7 @@ class GammaPosterior:
     """lambda_i ~ Gamma(N_i + 1/2, t), independent (shape, rate); mu ~ Gamma(D + 1/2, B) where it is not known."""
 
     shapes: FloatArray
-    time: float
+    time: float | FloatArray  # by class, where the time in which jobs were seen differs
     service: tuple[float, float] | None = None  # shape and rate; before enough departures: shape 1/2
     impatience: Impatience | None = None
 
@@ -76,7 +83,8 @@ class GammaPosterior:
         """A law excludes nothing."""
 
     def columns(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"rate_estimates": (self.shapes / self.time).tolist(), "posterior_time": self.time}
+        found: dict[str, Any] = {"rate_estimates": per_time(self.shapes, self.time).tolist()}
+        found["posterior_time"] = self.time.tolist() if isinstance(self.time, np.ndarray) else self.time
         if self.service is not None:
             shape, rate = self.service
             found["service_rate_estimate"] = shape / rate if rate > 0.0 else math.nan

@@ -6,7 +6,8 @@ the last one. It sees what an operator sees, never the true arrival rates.
 
 To write a controller, subclass `Controller` (or give any object a `begin` method) and return a session with `first()`
 and `review(tally)`. A session with a method `decide(job_class, in_system, now)` is asked at every arrival instead of
-its table; such a controller says `decides_each_arrival = True` and runs in the SimPy world only.
+its table; such a controller says `decides_each_arrival = True` and runs in the SimPy world only. One that says
+`learns_each_tick = True` has a `memory` that compiled code updates at every tick (`online`), on both engines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import ReadOnlyArrays, real
-from queueing_ucrl.model.costs import HoldingCost, Payment
+from queueing_ucrl.model.costs import HoldingCost, Payment, Unknown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue, System
 from queueing_ucrl.solvers.multi_count import not_by_counts
@@ -40,7 +41,9 @@ class Knowledge(ReadOnlyArrays):
 
     For controllers that say `knows_service_rate = False` not how fast they are served either: service_rate and the two
     tables that follow from it are nan. For those that say `knows_patience = False` not how soon jobs give up: there
-    patience_rate is nan, and so are the tables where jobs wait.
+    patience_rate is nan, and so are the tables where jobs wait. For those that say `knows_rewards = False` not what a
+    job pays in the mean: job_rewards, max_reward, the payments' rewards and r_i(s) are nan. For those that say
+    `knows_holding_costs = False` not what a wait costs: the costs are `Unknown`, and r_i(s) where jobs wait is nan.
     """
 
     servers: int
@@ -58,6 +61,7 @@ class Knowledge(ReadOnlyArrays):
     class_service_rates: FloatArray  # 1 / E[service] of each class
     discipline: str  # "fifo" or "processor-sharing"
     by_counts: bool  # whether classes differ in service and nobody waits: then the counts of each are a Markov chain
+    sees_classes: bool = True  # whether the class of a job is seen before it is let in
     truth: Queue | None = None  # only for controllers that say `knows_truth`
     system: System | None = None  # likewise: all of it, of which `truth` is the M/M/c/S queue of the same means
 
@@ -70,32 +74,40 @@ class Knowledge(ReadOnlyArrays):
         ticks: bool = False,
         service_rate: bool = True,
         patience: bool = True,
+        rewards: bool = True,
+        holding_costs: bool = True,
+        classes: bool = True,
     ) -> Knowledge:
         """What the operator of `system` knows, who reckons with the M/M/c/S queue of the same means."""
         queue = system.queue
         shown = 1.0 if service_rate else math.nan
-        rewards, service_rates = shown * queue.rewards, shown * queue.service_rates
+        table, service_rates = shown * queue.rewards, shown * queue.service_rates
         if not patience:
-            rewards[queue.servers :] = math.nan
             service_rates[queue.servers + 1 :] = math.nan
+        if not (patience and holding_costs):
+            table[queue.servers :] = math.nan
+        pays = 1.0 if rewards else math.nan
+        costs = tuple(c.holding_cost if holding_costs else Unknown() for c in queue.classes)
         return cls(
             servers=queue.servers,
             capacity=queue.capacity,
             service_rate=shown * queue.service_rate,
             class_names=queue.class_names,
-            rewards=rewards,
+            rewards=pays * table,
             service_rates=service_rates,
-            max_reward=queue.max_reward,
-            tick_rate=queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,
-            job_rewards=np.array([c.reward for c in queue.classes]),
-            holding_costs=tuple(c.holding_cost for c in queue.classes),
+            max_reward=pays * queue.max_reward,
+            tick_rate=queue.total_arrival_rate + queue.max_service_rate if ticks else math.nan,  # who balks is a tick
+            job_rewards=np.array([pays * c.reward for c in queue.classes]),
+            holding_costs=costs,
             payments=tuple(
-                Payment(c.name, c.reward, c.holding_cost, c.abandonment_cost, c.reward_at) for c in queue.classes
+                Payment(c.name, pays * c.reward, cost, c.abandonment_cost, c.reward_at)
+                for c, cost in zip(queue.classes, costs, strict=True)
             ),
             patience_rate=queue.patience_rate if patience else math.nan,
             class_service_rates=shown * np.array([1.0 / system.law(i).mean for i in range(len(system.classes))]),
             discipline=system.discipline,
             by_counts=planned_by_counts(system),
+            sees_classes=classes,
             truth=queue if truth else None,
             system=system if truth else None,
         )
@@ -109,6 +121,9 @@ class Knowledge(ReadOnlyArrays):
             ticks=controller.sees_ticks,
             service_rate=controller.knows_service_rate,
             patience=controller.knows_patience,
+            rewards=controller.knows_rewards,
+            holding_costs=controller.knows_holding_costs,
+            classes=controller.sees_classes,
         )
 
     @property
@@ -144,9 +159,27 @@ def _not_told() -> IntArray:
     return np.zeros(0, dtype=np.int64)
 
 
+def _no_numbers() -> FloatArray:
+    """Likewise."""
+    return np.zeros(0)
+
+
+# what a tally need not tell
+_BY_CLASS = (
+    *("abandonments", "starts", "departures_by_class", "busy_time_by_class", "paid_count", "paid_sum"),
+    *("paid_square_sum", "most_paid", "wait_count", "wait_sum", "wait_cost_sum", "open_time", "blocked"),
+)
+
+
 @dataclass(frozen=True)
 class Tally:
-    """What was seen since the last review."""
+    """What was seen since the last review.
+
+    Of rewards, by class, for controllers that say `knows_rewards = False`: how many jobs have paid, the sum and the sum
+    of squares of their amounts, and the largest so far. Of waits, for those that say `knows_holding_costs = False`: how
+    many were over (of jobs that joined a server after a wait, or gave up), how long they were, and what they cost. For
+    those that say `sees_rejected = False`, arrivals are of jobs that were let in, and sums of gaps are nan.
+    """
 
     now: float
     duration: float
@@ -161,15 +194,33 @@ class Tally:
     abandonments: IntArray = field(default_factory=_not_told)  # by class: jobs that gave up
     starts: IntArray = field(default_factory=_not_told)  # by class: jobs that joined a server for the first time
     departures_by_class: IntArray = field(default_factory=_not_told)
-    busy_time_by_class: FloatArray = field(default_factory=lambda: np.zeros(0))
+    busy_time_by_class: FloatArray = field(default_factory=_no_numbers)
     waiting_time: float = 0.0  # the integral of the number of jobs that wait
     environment: int = 0  # its state now
+    rejections: IntArray = field(default_factory=_not_told)  # by state and class, as `admissions`
+    blocked: IntArray = field(default_factory=_not_told)  # by class: who found no room
+    paid_count: IntArray = field(default_factory=_not_told)
+    paid_sum: FloatArray = field(default_factory=_no_numbers)
+    paid_square_sum: FloatArray = field(default_factory=_no_numbers)
+    most_paid: FloatArray = field(default_factory=_no_numbers)
+    wait_count: IntArray = field(default_factory=_not_told)
+    wait_sum: FloatArray = field(default_factory=_no_numbers)
+    wait_cost_sum: FloatArray = field(default_factory=_no_numbers)
+    open_time: FloatArray = field(default_factory=_no_numbers)  # by class: in which its jobs would have been let in
 
     def __post_init__(self) -> None:
-        for name in ("abandonments", "starts", "departures_by_class", "busy_time_by_class"):
+        for name in _BY_CLASS:
             given = getattr(self, name)
             if not given.size:
                 object.__setattr__(self, name, np.zeros(len(self.arrivals), dtype=given.dtype))
+
+    @cached_property
+    def requests(self) -> IntArray:
+        """N_i(s): who asked to be let in, by state s = 0 .. S and class; with `time_in_state` all there is to know of
+        arrival rates by state.
+        """
+        decided = self.admissions + self.rejections if self.rejections.size else self.admissions
+        return np.vstack([decided, self.blocked])
 
     @cached_property
     def arrival_count(self) -> int:
@@ -196,7 +247,7 @@ class Plan:
     until: float = math.inf  # when to be asked again
     policy: Policy | None = None
     request: SolveRequest | None = None
-    visit_limits: IntArray | None = None  # by state: also be asked once so many ticks found the chain there
+    visit_limits: IntArray | None = None  # by state: also be asked once so many ticks (visits) found the chain there
     departure_limit: int | None = None  # also be asked once so many jobs have left since this review
     truncation: float = math.inf  # of the gaps that go into Tally.truncated_gap_sum
     belief: Belief | None = None
@@ -241,6 +292,10 @@ class Controller(ABC):
     knows_truth: ClassVar[bool] = False  # whether begin() is shown the true rates
     decides_each_arrival: ClassVar[bool] = False  # whether the session has `decide`
     sees_ticks: ClassVar[bool] = False  # whether its tallies hold the ticks of the uniformized chain
+    counts_visits: ClassVar[bool] = False  # whether it limits visits of states: requests and departures, not idle ticks
+    learns_each_tick: ClassVar[bool] = (
+        False  # whether the session has a `memory`, and its table changes at each of them
+    )
 
     @property
     def knows_service_rate(self) -> bool:
@@ -250,6 +305,26 @@ class Controller(ABC):
     @property
     def knows_patience(self) -> bool:
         """Whether begin() is shown how soon waiting jobs give up."""
+        return True
+
+    @property
+    def knows_rewards(self) -> bool:
+        """Whether begin() is shown what a job of each class pays in the mean."""
+        return True
+
+    @property
+    def knows_holding_costs(self) -> bool:
+        """Whether begin() is shown what a wait costs."""
+        return True
+
+    @property
+    def sees_rejected(self) -> bool:
+        """Whether its tallies hold the arrivals that were not let in."""
+        return True
+
+    @property
+    def sees_classes(self) -> bool:
+        """Whether the class of a job is seen before it is let in; if not, its policies must treat all classes alike."""
         return True
 
     @abstractmethod

@@ -13,13 +13,12 @@ the count stops at a departure; at other times it is low by 1 / D of itself or l
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.learning.beliefs import GammaPosterior, Impatience, PointEstimate, UpperLimits
+from queueing_ucrl.learning.beliefs import GammaPosterior, Impatience, PointEstimate, UpperLimits, per_time
 from queueing_ucrl.learning.confidence import ConfidenceSet, share_radius, truncation, weissman_radius
 from queueing_ucrl.learning.controller import Belief, Knowledge, Tally
 from queueing_ucrl.learning.intervals import PRIOR_SHAPE, anytime_interval, exact_interval, upper_limits
@@ -45,7 +44,7 @@ class LoadPrior(NamedTuple):
         m = knowledge.class_count
         return cls(np.full(m, 2.0 / m), 2.0 / knowledge.max_service_rate)
 
-    def rates(self, arrivals: FloatArray, time: float) -> FloatArray:
+    def rates(self, arrivals: FloatArray, time: float | FloatArray) -> FloatArray:
         """lambda_i with what was seen since."""
         return (arrivals + self.arrivals) / (time + self.time)
 
@@ -209,8 +208,8 @@ class _ServiceRecord:
 
     def add(self, seen: Evidence, tally: Tally) -> None:
         ever = self.ever
-        self.ever = ever = replace(
-            ever, departures=ever.departures + tally.departures, busy_time=ever.busy_time + tally.busy_time
+        self.ever = ever = ever._replace(
+            departures=ever.departures + tally.departures, busy_time=ever.busy_time + tally.busy_time
         )
         for evidence in (seen, ever) if self.departures == 0.0 else (seen,):
             if evidence.departures >= LEAST_DEPARTURES and evidence.busy_time > 0.0:
@@ -219,8 +218,18 @@ class _ServiceRecord:
 
 
 class _FromMemory(_Untruncated):
-    def __init__(self, memory: Memory, *, learn_service_rate: bool = False, learn_patience: bool = False) -> None:
+    """open_time: where only jobs that were let in are seen, for how long they would have been, by class; else None."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        learn_service_rate: bool = False,
+        learn_patience: bool = False,
+        open_time: FloatArray | None = None,
+    ) -> None:
         self.memory = memory
+        self.open_time = open_time
         self.learn_patience = learn_patience
         self.served = _ServiceRecord() if learn_service_rate else None
 
@@ -229,7 +238,13 @@ class _FromMemory(_Untruncated):
         seen = self.memory.add(tally)
         if self.served is not None:
             self.served.add(seen, tally)
+        if self.open_time is not None:
+            self.open_time = self.open_time + tally.open_time
         return seen
+
+    def exposure(self, seen: Evidence) -> float | FloatArray:
+        """The time in which arrivals were seen: all of it; of each class that in which it was let in, where it is."""
+        return seen.time if self.open_time is None else self.open_time
 
     def impatience(self, seen: Evidence) -> Impatience | None:
         """What was seen of jobs that give up, where that is not known."""
@@ -245,7 +260,7 @@ class Posterior(_FromMemory):
     def update(self, tally: Tally, length: float) -> GammaPosterior:
         seen, served = self.add(tally), self.served
         service = None if served is None else (served.departures + PRIOR_SHAPE, served.busy_time)
-        return GammaPosterior(seen.arrivals + PRIOR_SHAPE, seen.time, service, self.impatience(seen))
+        return GammaPosterior(seen.arrivals + PRIOR_SHAPE, self.exposure(seen), service, self.impatience(seen))
 
 
 class PlainEstimate(_FromMemory):
@@ -258,8 +273,10 @@ class PlainEstimate(_FromMemory):
         *,
         learn_service_rate: bool = False,
         learn_patience: bool = False,
+        open_time: FloatArray | None = None,
     ) -> None:
-        super().__init__(memory, learn_service_rate=learn_service_rate, learn_patience=learn_patience)
+        unknown = {"learn_service_rate": learn_service_rate, "learn_patience": learn_patience}
+        super().__init__(memory, **unknown, open_time=open_time)
         self.load = load
 
     def prior(self) -> PointEstimate | None:
@@ -272,5 +289,6 @@ class PlainEstimate(_FromMemory):
         service = None
         if served is not None:
             service = (served.departures - 1.0) / served.busy_time if served.departures else math.nan
-        rates = seen.arrivals / seen.time if self.load is None else self.load.rates(seen.arrivals, seen.time)
+        time = self.exposure(seen)
+        rates = per_time(seen.arrivals, time) if self.load is None else self.load.rates(seen.arrivals, time)
         return PointEstimate(rates, service, self.impatience(seen))

@@ -53,3 +53,10 @@ def rate_bounds_cautions(bounds: tuple[float, float], queue: Queue) -> list[str]
         f"the total arrival rate {queue.total_arrival_rate:g} is outside arrival_rate_bounds "
         f"[{low:g}, {high:g}]: the regret guarantee is void"
     ]
+
+
+def balking_cautions(queue: Queue) -> list[str]:
+    """What to say of rates that depend on the state to a controller that takes them to be constant."""
+    if not queue.balks:
+        return []
+    return ["arrival rates depend on the number of jobs, and it takes them to be constant: its guarantee is void"]

@@ -8,6 +8,8 @@ A planner takes a belief and answers with the model to plan for, or None where t
   too, and its rates are the same in all states, so trunk reservation is optimal;
 - `PosteriorSampling`: rates drawn from the posterior;
 - `CertaintyEquivalence`: the estimate as if it were the truth.
+
+`StateSampling` and `StateCertaintyEquivalence` are the last two for rates that depend on the number of jobs.
 """
 
 from __future__ import annotations
@@ -15,17 +17,31 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
-from queueing_ucrl.learning.beliefs import GammaPosterior, OptimisticBelief, PlannedBelief, PointEstimate, UpperLimits
+from queueing_ucrl.learning.beliefs import (
+    GammaPosterior,
+    OptimisticBelief,
+    PlannedBelief,
+    PointEstimate,
+    UpperLimits,
+    per_time,
+)
 from queueing_ucrl.learning.confidence import ConfidenceSet
 from queueing_ucrl.learning.controller import Belief, Knowledge
 from queueing_ucrl.learning.intervals import PRIOR_SHAPE
 from queueing_ucrl.learning.l1_ball import raise_best, take_from_worst
+from queueing_ucrl.learning.state_rates import (
+    Shape,
+    StateEstimate,
+    StatePosterior,
+    non_increasing,
+    rows_where_they_change,
+)
 from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.checks import read_only
 from queueing_ucrl.model.costs import expected_rewards
@@ -37,8 +53,7 @@ B = TypeVar("B", bound=Belief)
 NEGLIGIBLE = 1e-50  # of the fastest rate; forgotten arrivals fade to numbers that no model can hold beside others
 
 
-@dataclass(frozen=True)
-class PlanningModel:
+class PlanningModel(NamedTuple):
     """The model to plan for, and the belief it came from as the episode table shows it."""
 
     model: AdmissionModel
@@ -69,7 +84,7 @@ def model_at(
     """The queue with these rates in all states; service_rate None, patience_rate None: as known.
 
     None where nothing can be planned: nobody comes, the service rate is not a positive number, or the expected costs
-    at it are infinite.
+    at it are infinite. Where classes are seen only once jobs are let in, every job is worth the mean over the classes.
     """
     if service_rate is None and patience_rate is None:
         rewards, service_rates = knowledge.rewards, knowledge.service_rates
@@ -86,7 +101,17 @@ def model_at(
         service_rates = death_rates(c, mu, theta, capacity)
     rates = np.empty((knowledge.capacity, knowledge.class_count))
     comes = _in_all_states(arrival_rates, float(service_rates[-1]), rates)
+    if comes and not knowledge.sees_classes:
+        rewards = _alike(rewards, rates[0])
     return AdmissionModel(read_only(rates), rewards, service_rates) if comes else None
+
+
+def _alike(rewards: FloatArray, rates: FloatArray) -> FloatArray:
+    """sum_i p_i r_i(s) in each column: the best policy for these treats all classes alike."""
+    total, mean = sum(rates.tolist()), np.zeros(len(rewards))
+    for i, rate in enumerate(rates.tolist()):
+        mean += rewards[:, i] * (rate / total)
+    return read_only(np.tile(mean[:, None], (1, rates.size)))
 
 
 def _at_rates(
@@ -159,7 +184,7 @@ class PosteriorSampling:
     rng: np.random.Generator
 
     def __call__(self, belief: GammaPosterior) -> PlanningModel | None:
-        rates = standard_gamma(self.rng, belief.shapes) / belief.time
+        rates = per_time(standard_gamma(self.rng, belief.shapes), belief.time)
         service_rate = None
         if belief.service is not None:
             shape, busy_time = belief.service
@@ -184,3 +209,56 @@ class CertaintyEquivalence:
         if belief.impatience is not None:
             patience_rate = belief.impatience.estimate(belief.service_rate or self.knowledge.service_rate)
         return _at_rates(self.knowledge, belief, belief.arrival_rates, belief.service_rate, patience_rate)
+
+
+# ---- rates by state
+
+
+@dataclass(frozen=True)
+class PlannedRates:
+    """A belief about rates by state, together with those that were planned for."""
+
+    by_state: ClassVar[bool] = True
+    belief: Belief
+    rates: FloatArray  # lambda_i(s), s = 0 .. S - 1
+
+    def contains(self, arrival_rates: FloatArray) -> bool | None:
+        return self.belief.contains(arrival_rates)
+
+    def columns(self) -> dict[str, Any]:
+        return {**self.belief.columns(), "planned_rates_by_state": rows_where_they_change(self.rates)}
+
+
+def plan_by_state(knowledge: Knowledge, belief: Belief, rates: FloatArray) -> PlanningModel | None:
+    """The queue with these rates by state; None where nobody comes, or a rate is no finite number."""
+    fastest = float(rates.max())
+    if not 0.0 < fastest < math.inf:  # nan: nothing was seen
+        return None
+    rates = np.where(rates >= NEGLIGIBLE * max(fastest, float(knowledge.service_rates[-1])), rates, 0.0)
+    model = AdmissionModel(read_only(rates), knowledge.rewards, knowledge.service_rates)
+    return PlanningModel(model, PlannedRates(belief, rates))
+
+
+@dataclass(frozen=True)
+class StateCertaintyEquivalence:
+    """The estimates by state as if they were the truth."""
+
+    knowledge: Knowledge
+
+    def __call__(self, belief: StateEstimate) -> PlanningModel | None:
+        return plan_by_state(self.knowledge, belief, belief.rates)
+
+
+@dataclass(frozen=True)
+class StateSampling:
+    """Rates by state drawn from the posterior; where they are known not to grow with s, the nearest such ones."""
+
+    knowledge: Knowledge
+    rng: np.random.Generator
+    shape: Shape
+
+    def __call__(self, belief: StatePosterior) -> PlanningModel | None:
+        rates = standard_gamma(self.rng, belief.shapes.ravel()).reshape(belief.shapes.shape) / belief.times[:, None]
+        if self.shape == "non-increasing":
+            non_increasing(rates, belief.times)
+        return plan_by_state(self.knowledge, belief, rates[:-1])

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from queueing_ucrl.learning.controller import Belief, Controller, Knowledge
 from queueing_ucrl.learning.estimators import LEAST_DEPARTURES, Estimator
 from queueing_ucrl.learning.options import SOLVERS, check_choice, check_period, check_positive
+from queueing_ucrl.learning.payments import PaymentsLearner
 from queueing_ucrl.learning.planners import Planner
 from queueing_ucrl.learning.schedules import Clock, DeltaSchedule, Geometric
 from queueing_ucrl.learning.session import LearningSession
@@ -81,7 +82,13 @@ class RateLearner(Controller):
         """delta at each time: the paper's 1 / (mu t)."""
         return DeltaSchedule(1.0 / knowledge.service_rate)
 
-    def session(self, knowledge: Knowledge, estimator: Estimator[B], planner: Planner[B]) -> LearningSession[B]:
+    def session(
+        self,
+        knowledge: Knowledge,
+        estimator: Estimator[B],
+        planner: Planner[B],
+        payments: PaymentsLearner | None = None,
+    ) -> LearningSession[B]:
         """The parts, joined for one run."""
-        clock, departures = self.clock(knowledge), self.first_departures
-        return LearningSession(knowledge, estimator, planner, clock, self.solver, departures=departures)
+        parts = (knowledge, estimator, planner, self.clock(knowledge), self.solver)
+        return LearningSession(*parts, departures=self.first_departures, payments=payments)

@@ -33,8 +33,9 @@ from queueing_ucrl.learning.baselines import (
 from queueing_ucrl.learning.certainty_equivalence import CertaintyEquivalent, Thompson
 from queueing_ucrl.learning.controller import Controller, Knowledge, Session
 from queueing_ucrl.learning.days import DayFollowing
+from queueing_ucrl.learning.online.controllers import ActorCritic, IntegerGradient, RLearning, Salmut
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
-from queueing_ucrl.learning.ucrl_ac import UcrlAc, UcrlAcClasswise, UcrlAcExact
+from queueing_ucrl.learning.ucrl_ac import UcrlAc, UcrlAcClasswise, UcrlAcExact, UcrlAcStates
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import one_line
 from queueing_ucrl.model.policy import Policy
@@ -43,7 +44,10 @@ from queueing_ucrl.model.system import Queue, System
 LARGEST = sys.float_info.max
 LONGEST_NAME = 200  # characters of a controller's name
 GROUP = "queueing_ucrl.controllers"
-_LEARNERS = (UcrlAc, UcrlAcExact, UcrlAcClasswise, Thompson, CertaintyEquivalent, Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3)
+_RATE_LEARNERS = (UcrlAc, UcrlAcExact, UcrlAcClasswise, UcrlAcStates, Thompson, CertaintyEquivalent)
+_TABULAR = (Ucrl2, Ucrl2B, KlUcrl, Psrl, Ucrl3)
+_ONLINE = (RLearning, ActorCritic, Salmut, IntegerGradient)
+_LEARNERS = (*_RATE_LEARNERS, *_TABULAR, *_ONLINE)
 _ORACLES = (Oracle, FollowingOracle, AnticipatingOracle, DayFollowing, BestStationary)
 _BASELINES = (*_ORACLES, AdmitAll, TrunkReservation, RandomPolicy)
 OWN: dict[str, type[Controller]] = {kind.name: kind for kind in (*_LEARNERS, *_BASELINES)}
@@ -150,7 +154,7 @@ class _Adapter(Controller):
     def __init__(self, given: Any, name: str) -> None:
         self.given = given
         self.name = name  # type: ignore[misc]
-        for trait in ("knows_truth", "decides_each_arrival", "sees_ticks"):
+        for trait in ("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"):
             setattr(self, trait, bool(getattr(given, trait, False)))
 
     @property
@@ -160,6 +164,22 @@ class _Adapter(Controller):
     @property
     def knows_patience(self) -> bool:
         return bool(getattr(self.given, "knows_patience", True))
+
+    @property
+    def knows_rewards(self) -> bool:
+        return bool(getattr(self.given, "knows_rewards", True))
+
+    @property
+    def knows_holding_costs(self) -> bool:
+        return bool(getattr(self.given, "knows_holding_costs", True))
+
+    @property
+    def sees_rejected(self) -> bool:
+        return bool(getattr(self.given, "sees_rejected", True))
+
+    @property
+    def sees_classes(self) -> bool:
+        return bool(getattr(self.given, "sees_classes", True))
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
         session: Session = self.given.begin(knowledge, rng)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Generic, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from queueing_ucrl.learning.controller import Belief, Knowledge, Plan, Tally
 from queueing_ucrl.learning.estimators import Estimator
-from queueing_ucrl.learning.planners import Planner
+from queueing_ucrl.learning.payments import PaymentsLearner, PricedBelief
+from queueing_ucrl.learning.planners import Planner, PlanningModel
 from queueing_ucrl.learning.schedules import Clock
+from queueing_ucrl.model.costs import Unknown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.service import SolveRequest
 
@@ -18,8 +21,14 @@ B = TypeVar("B", bound=Belief)
 
 
 def initial_policy(knowledge: Knowledge) -> Policy:
-    """With nothing known: admit whatever pays by itself; while a server is free, where not even waits are known."""
-    if math.isnan(knowledge.service_rate):
+    """With nothing known: admit whatever pays by itself; while a server is free, where not even waits are known.
+
+    So too where it is not known who pays what, or who is at the door. Where it is not known what waits cost: everybody.
+    """
+    if isinstance(knowledge.holding_costs[0], Unknown):
+        return Policy.admit_all(knowledge.capacity, knowledge.class_count)
+    unknown = math.isnan(knowledge.service_rate) or math.isnan(knowledge.max_reward)
+    if unknown or not knowledge.sees_classes:
         free = np.arange(knowledge.capacity) < knowledge.servers
         return Policy(np.tile(free[:, None], (1, knowledge.class_count)))
     return Policy(knowledge.rewards >= 0.0)
@@ -37,8 +46,12 @@ class LearningSession(Generic[B]):
         solver: str = "pi-b",
         uniformization: float | None = None,
         departures: int = 0,
+        payments: PaymentsLearner | None = None,
     ) -> None:
-        """departures: also review once so many jobs have left, the first of all reviews or not."""
+        """departures: also review once so many jobs have left, the first of all reviews or not.
+
+        payments: what learns of rewards and holding costs, where they are not known.
+        """
         self.knowledge = knowledge
         self.estimator = estimator
         self.planner = planner
@@ -46,6 +59,7 @@ class LearningSession(Generic[B]):
         self.solver = solver
         self.uniformization = uniformization
         self.departures = departures  # still to be seen
+        self.payments = payments
         self.initial = initial_policy(knowledge)  # while nothing can be planned
 
     def first(self) -> Plan:
@@ -53,12 +67,27 @@ class LearningSession(Generic[B]):
 
     def review(self, tally: Tally) -> Plan:
         belief = self.estimator.update(tally, self.clock.length)
+        if self.payments is not None:
+            self.payments.add(tally)
         self.departures = max(0, self.departures - tally.departures)
         self.clock.advance(tally.now)
         return self._plan(belief)
 
+    def _planned(self, belief: B | None) -> tuple[PlanningModel | None, Knowledge]:
+        """What the planner makes of the belief and of what is known, or believed to be paid; None: nothing yet."""
+        if belief is None or self.payments is None:
+            return None if belief is None else self.planner(belief), self.knowledge
+        known = self.payments.believed(self.clock.start)
+        if known is None:
+            return None, self.knowledge
+        planner: Planner[B] = replace(cast(Any, self.planner), knowledge=known)
+        planned = planner(belief)
+        if planned is not None:
+            planned = PlanningModel(planned.model, PricedBelief(planned.belief, self.payments.columns))
+        return planned, known
+
     def _plan(self, belief: B | None) -> Plan:
-        planned = None if belief is None else self.planner(belief)
+        planned, known = self._planned(belief)
         until, truncation = self.clock.end, self.estimator.truncation(self.clock.length)
         limit = self.departures or None
         if planned is None:
@@ -66,7 +95,7 @@ class LearningSession(Generic[B]):
         request = SolveRequest(
             planned.model,
             self.solver,
-            epsilon=self.knowledge.max_reward / self.clock.length,  # eps_k = R_max / t_k
+            epsilon=known.max_reward / self.clock.length,  # eps_k = R_max / t_k
             uniformization=self.uniformization,
         )
         return Plan(until, request=request, departure_limit=limit, truncation=truncation, belief=planned.belief)

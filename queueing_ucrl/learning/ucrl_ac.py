@@ -1,6 +1,7 @@
 """UCRL-AC (Alg. 3): optimism about the arrival rates, reviewed when the time elapsed has doubled.
 
-`UcrlAc` is the paper's; `UcrlAcExact` and `UcrlAcClasswise` use the whole of what was seen, by exact intervals instead
+`UcrlAc` is the paper's; `UcrlAcStates` is what its conclusion conjectures for arrival rates that depend on the number
+of jobs; `UcrlAcExact` and `UcrlAcClasswise` use the whole of what was seen, by exact intervals instead
 of the truncated mean's.
 """
 
@@ -14,14 +15,23 @@ import numpy as np
 
 from queueing_ucrl.learning.beliefs import UpperLimits
 from queueing_ucrl.learning.confidence import ConfidenceSet
-from queueing_ucrl.learning.controller import Controller, Knowledge
+from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally
 from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, ShareSet, TruncatedMean
-from queueing_ucrl.learning.options import SOLVERS, check_choice, checked_rate_bounds, rate_bounds_cautions
-from queueing_ucrl.learning.planners import ConfidenceOptimism, LimitOptimism
+from queueing_ucrl.learning.options import (
+    SOLVERS,
+    balking_cautions,
+    check_choice,
+    checked_rate_bounds,
+    rate_bounds_cautions,
+)
+from queueing_ucrl.learning.planners import ConfidenceOptimism, LimitOptimism, PlannedRates
 from queueing_ucrl.learning.rate_learner import RateLearner, ServiceRate
-from queueing_ucrl.learning.schedules import DOUBLING, Clock
+from queueing_ucrl.learning.schedules import DOUBLING, Clock, DeltaSchedule
 from queueing_ucrl.learning.session import LearningSession
+from queueing_ucrl.learning.state_rates import LimitsByState, Shape, StateLimits, best_plausible_rates
+from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.system import Queue
+from queueing_ucrl.solvers.service import SolveRequest
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,7 @@ class UcrlAc(Controller):
         )
 
     def cautions(self, queue: Queue) -> list[str]:
-        found = rate_bounds_cautions(self.arrival_rate_bounds, queue)
+        found = [*rate_bounds_cautions(self.arrival_rate_bounds, queue), *balking_cautions(queue)]
         if self.arrival_rate_bounds[0] == 0:
             found.append("a lower bound of 0 on the arrival rate: the rate is never learned, only the classes' shares")
         return found
@@ -113,7 +123,8 @@ class UcrlAcExact(RateLearner):
         return self.session(knowledge, estimator, ConfidenceOptimism(knowledge))
 
     def cautions(self, queue: Queue) -> list[str]:
-        return [] if self.arrival_rate_bounds is None else rate_bounds_cautions(self.arrival_rate_bounds, queue)
+        found = [] if self.arrival_rate_bounds is None else rate_bounds_cautions(self.arrival_rate_bounds, queue)
+        return [*found, *balking_cautions(queue)]
 
 
 @dataclass(frozen=True)
@@ -148,3 +159,82 @@ class UcrlAcClasswise(RateLearner):
         delta = self.delta_schedule(knowledge) if self.knows_service_rate else None
         estimator = ClasswiseLimits(knowledge.class_count, delta, self.interval)
         return self.session(knowledge, estimator, LimitOptimism(knowledge))
+
+    def cautions(self, queue: Queue) -> list[str]:
+        return balking_cautions(queue)
+
+
+@dataclass(frozen=True)
+class UcrlAcStates(Controller):
+    """UCRL-AC for arrival rates that depend on the number of jobs, as the paper's conclusion conjectures it.
+
+    A confidence set for each state, optimism, and an episode that ends when the visits of a state have doubled: a visit
+    is a request or a departure that finds so many jobs. Rates that do not grow with the number of jobs
+    ("non-increasing") are the paper's; where they may ("any"), states where nobody has been are hoped to be as busy as
+    arrival_rate_bounds allow, and so are tried. delta = 1 / (mu T) at the review at T, but at most 1/2.
+
+    Options:
+        arrival_rate_bounds: what is known of the arrival rate of all classes together, in any state; for example
+            [0.0, 4.0]
+        by_state: whether rates never grow with the number of jobs (non-increasing), or may (any)
+        solver: the method that finds the policies: pi-b, pi, vi, vi-ae or lp
+    """
+
+    name: ClassVar[str] = "ucrl-ac-states"
+    counts_visits: ClassVar[bool] = True
+    arrival_rate_bounds: tuple[float, float]  # of which the upper one is made use of
+    by_state: Shape = "non-increasing"
+    solver: str = "pi-b"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrival_rate_bounds", checked_rate_bounds(self.arrival_rate_bounds))
+        check_choice("by_state", self.by_state, "non-increasing", "any")
+        check_choice("solver", self.solver, *SOLVERS)
+
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> StatesSession:
+        schedule = DeltaSchedule(1.0 / knowledge.service_rate)
+        limits = LimitsByState(knowledge, schedule, self.arrival_rate_bounds[1], self.by_state)
+        return StatesSession(knowledge, limits, self.solver)
+
+    def cautions(self, queue: Queue) -> list[str]:
+        rates = queue.rates_by_state[:-1]
+        found = []
+        if rates.sum(axis=1).max() > self.arrival_rate_bounds[1]:
+            found.append(
+                f"up to {rates.sum(axis=1).max():g} jobs a unit of time ask, more than arrival_rate_bounds "
+                f"[{self.arrival_rate_bounds[0]:g}, {self.arrival_rate_bounds[1]:g}] allow: nothing is promised"
+            )
+        if self.by_state == "non-increasing" and np.any(np.diff(rates, axis=0) > 0.0):
+            found.append('arrival rates grow with the number of jobs: by_state = "any" is for those')
+        return found
+
+
+class StatesSession:
+    """The limits by state, and the visits, in one run."""
+
+    def __init__(self, knowledge: Knowledge, limits: LimitsByState, solver: str) -> None:
+        self.knowledge = knowledge
+        self.limits = limits
+        self.solver = solver
+        self.priorities = np.argsort(-knowledge.rewards, axis=1, kind="stable")
+        self.visits = np.zeros(knowledge.capacity + 1, dtype=np.int64)
+
+    def first(self) -> Plan:
+        return self._plan(self.limits.prior(), 1.0 / self.knowledge.service_rate)
+
+    def review(self, tally: Tally) -> Plan:
+        assert tally.ticks is not None
+        self.visits += tally.ticks.visits
+        return self._plan(self.limits.update(tally), tally.now)
+
+    def _plan(self, belief: StateLimits, time: float) -> Plan:
+        known, largest = self.knowledge, self.limits.largest
+        rates = best_plausible_rates(belief.limits, self.priorities, largest)
+        request = SolveRequest(
+            AdmissionModel(rates, known.rewards, known.service_rates),
+            self.solver,
+            epsilon=known.max_reward / time,
+            uniformization=largest + known.max_service_rate,
+        )
+        # an episode ends with as many visits of a state in it as there were before it
+        return Plan(request=request, visit_limits=np.maximum(1, self.visits), belief=PlannedRates(belief, rates))

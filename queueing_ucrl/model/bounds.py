@@ -49,6 +49,7 @@ def _check(bounds: tuple[float, float], first_episode: float, queue: Queue) -> N
     if not 0 < low <= high:
         raise ValueError(f"arrival_rate_bounds must be 0 < low <= high, got {bounds}")
     queue.must_be_steady()
+    queue.must_not_balk("Thm 5.2")
     if not queue.service_rate * first_episode > 1:
         raise ValueError(
             f"first_episode must be longer than 1 / service_rate = {1 / queue.service_rate}, got {first_episode}"
@@ -83,6 +84,31 @@ def policy_iteration_bound(
     mu_max = min(queue.servers, queue.capacity) * queue.service_rate
     a = _learning_factor(queue, arrival_rate_bounds) * (1.0 + high / mu_max) * reward
     return _bound(queue, best_gain, first_episode, a, queue.capacity * high * reward / mu_max)
+
+
+def policy_iteration_terms(
+    queue: Queue, best_gain: float, arrival_rate_bounds: tuple[float, float], first_episode: float, time: npt.ArrayLike
+) -> dict[str, FloatArray]:
+    """The bound of Thm 5.2 with policy iteration at `time`, by what each of its terms is for; they add up to it.
+
+    "rate" and "shares": a sqrt(T log(2 mu T)), of not knowing Lambda (Lambda_max^2 / Lambda_min) and p (sqrt m); of
+    each of the K episodes "start" S Lambda_max R_max / mu_max, of a queue that begins it elsewhere, and "doubt"
+    (4 / mu + 14 / Lambda) rho*, of intervals that fail; "first episode" rho* t_1.
+    """
+    whole = policy_iteration_bound(queue, best_gain, arrival_rate_bounds, first_episode)
+    t = np.asarray(time, dtype=float)
+    low, high = arrival_rate_bounds
+    rate, shares = 4.0 * high**2 / (low * queue.total_arrival_rate), np.sqrt(len(queue.classes))  # over sqrt(Lambda)
+    learning = whole.a * np.sqrt(t * np.log(2.0 * queue.service_rate * t))
+    episodes = 1.0 + np.log2(t / first_episode)
+    doubt = (4.0 / queue.service_rate + 14.0 / queue.total_arrival_rate) * best_gain
+    return {
+        "rate": learning * (rate / (rate + shares)),
+        "shares": learning * (shares / (rate + shares)),
+        "start": episodes * (whole.b - doubt),
+        "doubt": episodes * doubt,
+        "first episode": np.full(t.shape, whole.c),
+    }
 
 
 def value_iteration_bias_bound(queue: Queue, largest_rate: float, policy: Policy | None = None) -> float:

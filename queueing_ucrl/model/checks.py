@@ -127,8 +127,13 @@ def table_of_numbers(values: object, name: str) -> np.ndarray[Any, np.dtype[np.f
 
 def _own(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array if nobody can write to it, else a copy to which nobody can."""
-    safe = not array.flags.writeable and (array.base is None or not getattr(array.base, "flags", array.flags).writeable)
-    return array if safe else read_only(np.array(array, order="C"))
+    return array if _is_safe(array) else read_only(np.array(array, order="C"))
+
+
+def _is_safe(array: np.ndarray[Any, Any]) -> bool:
+    """Whether nobody can write to it."""
+    flags, base = array.flags, array.base
+    return not flags.writeable and (base is None or not getattr(base, "flags", flags).writeable)
 
 
 class ReadOnlyArrays:
@@ -136,7 +141,7 @@ class ReadOnlyArrays:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
+            if isinstance(value, np.ndarray) and not _is_safe(value):
                 object.__setattr__(self, name, _own(value))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -92,6 +92,19 @@ class Free(HoldingCost):
 
 
 @dataclass(frozen=True, slots=True)
+class Unknown(HoldingCost):
+    """A cost that the operator does not know: nan, of any wait but none."""
+
+    kind: ClassVar[str] = "unknown"
+
+    def __call__(self, wait: npt.ArrayLike) -> FloatArray:
+        return np.where(np.asarray(wait, dtype=float) > 0.0, math.nan, 0.0)
+
+    def expected(self, waits: Waits) -> FloatArray:
+        return np.full(waits.stages, math.nan)
+
+
+@dataclass(frozen=True, slots=True)
 class Linear(HoldingCost):
     """C(t) = rate * t; E[C(W)] = rate * k / nu."""
 

@@ -3,15 +3,18 @@ r"""The diameter of the uniformized queue: how long the slowest of the best jour
 On a birth-death chain it is the larger of 0 -> S with everybody admitted and S -> 0 with nobody, in steps of the chain
 uniformized at U = Lambda + mu(S). First-step analysis: with t(s) the mean time from s to s + 1,
 
-    t(s) = (1 + mu(s) t(s-1)) / Lambda,    E[T(0 -> S)] = U sum_s t(s),    E[T(S -> 0)] = U sum_s 1 / mu(s),
+    t(s) = (1 + mu(s) t(s-1)) / Lambda(s),    E[T(0 -> S)] = U sum_s t(s),    E[T(S -> 0)] = U sum_s 1 / mu(s),
 
 sums of positive terms, so every digit holds even where the diameter is 1e30. It grows so fast with S that it leaves
-the range of a double; `log10_diameter` does not.
+the range of a double; `log10_diameter` does not. Where jobs balk Lambda(s) = sum_i lambda_i(s) (Lambda otherwise), and
+a state s < S in which nobody asks makes it infinite. Ticks come at U all the same: a job that balks is one of them.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
@@ -21,14 +24,16 @@ _BLOCK = 2.0**500
 
 
 @compiled
-def _climb(arrival_rate: float, service_rates: FloatArray) -> tuple[float, int]:
+def _climb(arrival_rates: FloatArray, service_rates: FloatArray) -> tuple[float, int]:
     """sum_{s<S} t(s) = total * 2^(500 exponent). O(S)."""
     step = 0.0
     total = 0.0
     exponent = 0
     one = 1.0
     for s in range(service_rates.size - 1):
-        step = (one + service_rates[s] * step) / arrival_rate
+        if arrival_rates[s] == 0.0:
+            return math.inf, 0
+        step = (one + service_rates[s] * step) / arrival_rates[s]
         total += step
         if total > _BLOCK:
             step /= _BLOCK
@@ -36,6 +41,13 @@ def _climb(arrival_rate: float, service_rates: FloatArray) -> tuple[float, int]:
             one /= _BLOCK
             exponent += 1
     return total, exponent
+
+
+def rates_of_all(queue: Queue) -> FloatArray:
+    """Lambda(s) for s = 0 .. S - 1, of those who ask."""
+    if queue.balks:
+        return queue.rates_by_state[:-1].sum(axis=1)
+    return np.full(queue.capacity, queue.total_arrival_rate)
 
 
 def uniformization(queue: Queue) -> float:
@@ -46,7 +58,7 @@ def uniformization(queue: Queue) -> float:
 def _parts(queue: Queue) -> tuple[float, int]:
     """The diameter as x * 2^(500 e)."""
     queue.must_be_steady()
-    total, exponent = _climb(queue.total_arrival_rate, queue.service_rates)
+    total, exponent = _climb(rates_of_all(queue), queue.service_rates)
     descent = math.fsum(1.0 / queue.service_rates[1:])
     if exponent == 0 and descent > total:
         total = descent
@@ -108,6 +120,7 @@ def diameter_lower_bound(queue: Queue) -> float:
     form, and it is the sum that these are of: mu(S) / (Lambda + mu(S)) sum_{s<S} prod_{s<x<S} mu(x) / Lambda.
     """
     queue.must_be_steady()
+    queue.must_not_balk("diameter_lower_bound")
     if queue.patience_rate:
         return _lower_bound_sum(queue.total_arrival_rate, queue.service_rates)
     S, c = queue.capacity, min(queue.servers, queue.capacity)

@@ -145,11 +145,11 @@ class Drift:
         if policy.admits.shape != shape:
             raise ValueError(f"the policy is for {policy.admits.shape}, the queue is {shape}")
         meshes = self._meshes
-        open_states = policy.admits.any(axis=1)
+        open_states = (policy.admits & (queue.joins[:-1] > 0.0)).any(axis=1)
         size = queue.capacity if open_states.all() else int(open_states.argmin())  # never left upward, once empty
         if size == 0:
             return 0.0
-        table = (policy.admits[:size], queue.rewards[:size], queue.service_rates[: size + 1])
+        table = (policy.admits[:size], queue.rewards[:size], queue.service_rates[: size + 1], queue.joins[:size])
         gains = []
         for rates, lengths in meshes:
             if self.horizon is None:

@@ -1,4 +1,5 @@
-r"""Distributions of times: how long a service takes, the time between two arrivals, how long somebody is patient.
+r"""Distributions of times (how long a service takes, the time between two arrivals, how long somebody is patient) and
+of what a job pays.
 
 To add one, subclass `Law`: both engines take its numbers through `stream`. cv is the coefficient of variation, the
 standard deviation over the mean: 1 for the exponential law, which some of the others are for one of their arguments.
@@ -27,6 +28,7 @@ from queueing_ucrl.variates import Exponentials, Gammas, Normals, Uniforms
 
 SMALLEST_CV, LARGEST_CV = 1e-6, 1e3  # of laws that are given by it
 MOST_STAGES = 10**12
+LEAST_PROBABILITY = 1e-9  # of a two-point law
 MOST_VALUES = 10**7
 LISTED_VALUES = 100  # so many are written to manifests; of more, a digest
 
@@ -463,6 +465,51 @@ class _Same:
 
     def fill(self, out: FloatArray) -> None:
         out[:] = self.value
+
+
+@dataclass(frozen=True)
+class TwoPoint(Law):
+    """X = mean / probability with this probability, else 0: a job that pays all or nothing."""
+
+    kind: ClassVar[str] = "two-point"
+    mean: float
+    probability: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", positive(self.mean, "a two-point law's mean"))
+        object.__setattr__(self, "probability", positive(self.probability, "a two-point law's probability"))
+        if not LEAST_PROBABILITY <= self.probability <= 1.0:
+            raise ValueError(
+                f"a two-point law's probability must lie between {LEAST_PROBABILITY:g} and 1, got {self.probability:g}"
+            )
+
+    @property
+    def value(self) -> float:
+        """What it is if it is not 0."""
+        return self.mean / self.probability
+
+    @property
+    def variance(self) -> float:  # type: ignore[override]
+        return (self.cv * self.mean) * (self.cv * self.mean)
+
+    @property
+    def cv(self) -> float:  # type: ignore[override]
+        """sqrt((1 - p) / p)."""
+        return math.sqrt((1.0 - self.probability) / self.probability)
+
+    def survival(self, time: float) -> float:
+        if time < 0.0:
+            return 1.0
+        return self.probability if time < self.value else 0.0
+
+    def laplace(self, s: float) -> float:
+        return 1.0 + self.probability * expm1(-s * self.value)
+
+    def stream(self, rng: np.random.Generator) -> Stream:
+        return Transformed(Uniforms(rng), self)
+
+    def transform(self, numbers: FloatArray) -> None:
+        numbers[:] = np.where(numbers < self.probability, self.value, 0.0)
 
 
 @dataclass(frozen=True)

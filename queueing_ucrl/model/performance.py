@@ -15,7 +15,11 @@ from queueing_ucrl.model.system import System
 
 @dataclass(frozen=True)
 class Performance(ReadOnlyArrays):
-    """Long-run measures; by class where an array. Arrivals see the stationary law (PASTA)."""
+    """Long-run measures; by class where an array. Arrivals see the stationary law (PASTA).
+
+    Where jobs balk, an arrival is one that asks to be let in: it sees s with a probability in proportion to the
+    stationary one times b_i(s).
+    """
 
     gain: float  # reward per unit of time
     blocking: float  # probability that an arrival finds the system full
@@ -29,24 +33,33 @@ class Performance(ReadOnlyArrays):
     utilisation: float  # mean share of the servers that are busy
     throughput: float  # jobs served per unit of time
     abandonments: float  # jobs that give up per unit of time
+    asking: FloatArray  # probability that a job of the class that comes asks to be let in: 1 where nobody balks
 
 
 def performance(queue: System, policy: Policy) -> Performance:
     """The long-run measures of a Markov `queue` under `policy`, from the stationary law. O(mS)."""
     value = evaluate(queue, policy)
     law, admits = value.stationary, policy.admits
-    admission = law[:-1] @ admits
+    seen, asking, blocking = law[:-1, None], np.ones(len(queue.classes)), float(law[-1])  # by who asks
+    if queue.balks:
+        asking = law @ queue.joins
+        seen = law[:-1, None] * queue.joins[:-1] / asking
+        asks = law @ queue.rates_by_state  # jobs of each class that ask, per unit of time
+        blocking = float(law[-1] * queue.rates_by_state[-1].sum() / asks.sum())
+    admission = (seen * admits).sum(axis=0) if queue.balks else law[:-1] @ admits
     states = np.arange(queue.capacity + 1)
     busy = np.minimum(states, queue.most_servers)
     with np.errstate(invalid="ignore"):
-        mean_wait = np.where(admission > 0, (law[:-1] * queue.queue.mean_waits) @ admits / admission, np.nan)
+        waits = queue.queue.mean_waits
+        waited = (seen * waits[:, None] * admits).sum(axis=0) if queue.balks else (law[:-1] * waits) @ admits
+        mean_wait = np.where(admission > 0, waited / admission, np.nan)
     abandonment = queue.queue.patience_rate * mean_wait  # P(abandon) = theta E[W]
     lost = np.where(admission > 0, abandonment, 0.0)
     served = admission * (1.0 - lost)
     return Performance(
         gain=value.gain,
-        blocking=float(law[-1]),
-        rejection=law[:-1] @ ~admits,
+        blocking=blocking,
+        rejection=(seen * ~admits).sum(axis=0) if queue.balks else law[:-1] @ ~admits,
         admission=admission,
         served=served,
         abandonment=abandonment,
@@ -54,6 +67,7 @@ def performance(queue: System, policy: Policy) -> Performance:
         mean_in_system=float(law @ states),
         mean_waiting=float(law @ (states - busy)),
         utilisation=float(law @ busy) / queue.most_servers,
-        throughput=float(served @ queue.arrival_rates),
-        abandonments=float((admission * lost) @ queue.arrival_rates),
+        throughput=float(served @ (queue.arrival_rates * asking)),
+        abandonments=float((admission * lost) @ (queue.arrival_rates * asking)),
+        asking=asking,
     )

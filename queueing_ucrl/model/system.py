@@ -4,7 +4,8 @@ A `System` takes any law of service and patience, any way of coming, and servers
 M/M/c/S case, whose `model` can be solved.
 
 Symbols: c = servers, S = capacity, mu = service_rate, lambda_i = arrival_rate, R_i = reward, C_i = holding_cost;
-theta = patience_rate, a_i = abandonment_cost; mu(s) = min(s, c) mu + (s - c)^+ theta and
+theta = patience_rate, a_i = abandonment_cost; b_i(s) = balking, lambda_i(s) = lambda_i b_i(s);
+mu(s) = min(s, c) mu + (s - c)^+ theta and
 r_i(s) = R_i P(paid) - E[C_i(W(s))] - a_i P(abandon), with W(s) = 0 for s < c, and above Erlang(s - c + 1, c mu) without
 patience, as `impatience` says with it.
 """
@@ -24,6 +25,7 @@ from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shortened, shown
 from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.arrivals import ArrivalProcess, Poisson
+from queueing_ucrl.model.balking import Balking, by_state
 from queueing_ucrl.model.checks import (
     ReadOnlyArrays,
     listed,
@@ -57,12 +59,15 @@ class JobClass:
 
     They come by a Poisson process of rate arrival_rate * pattern, or as `arrivals` says. `service` is for a `System`;
     in a `Queue` all classes are served at the queue's service rate. A job that is not served within its `patience`
-    gives up, and that costs `abandonment_cost`; the holding cost is of its time in the queue either way.
+    gives up, and that costs `abandonment_cost`; the holding cost is of its time in the queue either way. With `balking`
+    not all who come ask to be let in: that depends on how many jobs they find. `arrival_rates` says the same by the
+    rates lambda_i(s) of those who ask where there are s jobs (the last one for all s beyond), and takes the place of
+    arrival_rate and balking.
     """
 
     name: str
     arrival_rate: float = math.nan  # lambda_i, jobs per unit of time
-    reward: float = math.nan  # R_i, collected when `reward_at` says
+    reward: float = math.nan  # R_i, collected when `reward_at` says; where `pays` is given, its mean
     holding_cost: HoldingCost = field(default_factory=Free)
     pattern: ArrivalPattern = field(default_factory=Steady)  # how the arrival rate changes in time
     arrivals: ArrivalProcess | None = None
@@ -70,14 +75,18 @@ class JobClass:
     patience: Law | None = None  # for its start; None: the system's, and if that has none, it waits for ever
     abandonment_cost: float = 0.0  # a_i
     reward_at: str = "admission"  # | "start" | "end" of service
+    balking: Balking | None = None  # who asks to be let in; None: everybody who comes
+    arrival_rates: Sequence[float] | None = None  # lambda_i(s); None from the start on: see `_settle_rates`
+    pays: Law | None = None  # what a job pays, where that differs from job to job; nobody knows before it has paid
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", one_line(self.name, "a class's name"))
         words = f"class {self.name!r}:"
+        self._settle_rates(words)
         if not isinstance(self.pattern, ArrivalPattern):
             raise ValueError(f"{words} pattern must be an arrival pattern such as Sinusoid(0.5, 24.0)")
         self._settle_arrivals(words)
-        object.__setattr__(self, "reward", not_negative(self.reward, f"{words} reward"))
+        self._settle_reward(words)
         if not isinstance(self.holding_cost, HoldingCost):
             if not callable(self.holding_cost) or isinstance(self.holding_cost, type):
                 raise ValueError(f"{words} holding_cost must be a cost such as Linear(0.1) or a function")
@@ -101,6 +110,22 @@ class JobClass:
                 raise ValueError(
                     f"{words} arrival_rate{which} must lie between {SLOWEST:g} and {FASTEST:g}, got {rate:g}"
                 )
+
+    def _settle_rates(self, words: str) -> None:
+        """Rates by state are a largest rate, and balking."""
+        if not isinstance(self.balking, Balking | None):
+            raise ValueError(f"{words} balking must be such as GeometricBalking(0.8), got {shown(self.balking)}")
+        if self.arrival_rates is None:
+            return
+        for name in ("arrivals", "balking"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{words} arrival_rates and {name} must not both be given")
+        largest, balking = by_state(self.arrival_rates, f"{words} arrival_rates")
+        if self.arrival_rate == self.arrival_rate and self.arrival_rate != largest:  # nan: not given
+            raise ValueError(f"{words} arrival_rates and arrival_rate must not both be given")
+        object.__setattr__(self, "arrival_rate", largest)
+        object.__setattr__(self, "balking", balking)
+        object.__setattr__(self, "arrival_rates", None)
 
     def _settle_arrivals(self, words: str) -> None:
         """Where `arrivals` are given, the rate and the pattern are theirs; a Poisson process is nothing else."""
@@ -128,6 +153,17 @@ class JobClass:
             object.__setattr__(self, "service", works)
         if poisson is not None:
             object.__setattr__(self, "arrivals", None)
+
+    def _settle_reward(self, words: str) -> None:
+        """Where it is said what its jobs pay, the reward is the mean of that."""
+        if self.pays is not None:
+            if not isinstance(self.pays, Law):
+                raise ValueError(f"{words} pays must be a law such as LogNormal(20.0, 1.5), got {shown(self.pays)}")
+            mean = positive(getattr(self.pays, "mean", None), f"{words} the mean of what its jobs pay")
+            if self.reward == self.reward and self.reward != mean:  # nan: not given
+                raise ValueError(f"{words} reward and pays must not both be given: the reward is the mean, {mean:g}")
+            object.__setattr__(self, "reward", mean)
+        object.__setattr__(self, "reward", not_negative(self.reward, f"{words} reward"))
 
     @property
     def arrival_process(self) -> ArrivalProcess:
@@ -177,6 +213,9 @@ class System(ReadOnlyArrays):
             raise ValueError(
                 f"capacity x classes must be at most {LARGEST_TABLE}, got {shown(self.capacity)} x {len(self.classes)}"
             )
+        for c in self.classes:
+            if c.balking is not None and not c.balking.probabilities(self.capacity).any():
+                raise ValueError(f"class {c.name!r}: balking: none of its jobs ever joins fewer than {self.capacity}")
         self._check_service()
         self._check_world()
 
@@ -255,18 +294,37 @@ class System(ReadOnlyArrays):
 
     @cached_property
     def arrival_rates(self) -> FloatArray:
-        """lambda_i."""
+        """lambda_i: of all who come, also of those who balk."""
         return read_only(np.array([c.arrival_rate for c in self.classes]))
 
     @property
     def total_arrival_rate(self) -> float:
-        """Lambda = sum_i lambda_i."""
+        """Lambda = sum_i lambda_i; where jobs balk, all who come."""
         return float(self.arrival_rates.sum())
 
     @cached_property
     def class_probabilities(self) -> FloatArray:
         """p_i = lambda_i / Lambda."""
         return read_only(self.arrival_rates / self.arrival_rates.sum())
+
+    @property
+    def balks(self) -> bool:
+        """Whether it depends on the number of jobs who asks to be let in."""
+        return any(c.balking is not None for c in self.classes)
+
+    @cached_property
+    def joins(self) -> FloatArray:
+        """b_i(s): the probability that a job of class i which finds s = 0 .. S jobs asks, one column a class."""
+        table = np.ones((self.capacity + 1, len(self.classes)))
+        for i, c in enumerate(self.classes):
+            if c.balking is not None:
+                table[:, i] = c.balking.probabilities(self.capacity + 1)
+        return read_only(table)
+
+    @cached_property
+    def rates_by_state(self) -> FloatArray:
+        """lambda_i(s) = lambda_i b_i(s) of those who ask, for s = 0 .. S, one column a class."""
+        return read_only(self.arrival_rates * self.joins)
 
     @cached_property
     def job_rewards(self) -> FloatArray:
@@ -277,6 +335,11 @@ class System(ReadOnlyArrays):
     def max_reward(self) -> float:
         """R_max = max_i R_i."""
         return max(c.reward for c in self.classes)
+
+    @property
+    def pays_differ(self) -> bool:
+        """Whether jobs of one class may pay different amounts, of which R_i is the mean."""
+        return any(c.pays is not None for c in self.classes)
 
     @property
     def drifts(self) -> bool:
@@ -323,7 +386,8 @@ class System(ReadOnlyArrays):
     def queue(self) -> Queue:
         """The M/M/c/S queue with the same means: what the operator reckons with.
 
-        Of service, weighted by arrival rates; of servers on duty and up, rounded; of the rate at which jobs give up.
+        Of service, weighted by arrival rates (of all who come); of servers on duty and up, rounded; of the rate at
+        which jobs give up.
         Exact where the system is Markov; else nobody promises that it earns what its model says.
         """
         mean = float(sum(p * self.law(i).mean for i, p in enumerate(self.class_probabilities)))
@@ -404,6 +468,10 @@ class System(ReadOnlyArrays):
                 parts["arrivals"] = c.arrivals
             if c.patience is not None:
                 parts["patience"] = c.patience
+            if c.balking is not None:
+                parts["balking"] = c.balking
+            if c.pays is not None:
+                parts["pays"] = c.pays
             about |= {name: value for name, value in _beyond_default(c).items() if name not in (*about, *parts)}
             classes.append({**about, **{name: _parts(part) for name, part in parts.items()}})
         world = {
@@ -533,6 +601,11 @@ class Queue(System):
                 "Drift(queue) for what a policy earns as they change"
             )
 
+    def must_not_balk(self, what: str) -> None:
+        """Refuse a queue where it depends on the state who asks, for what holds with rates that do not only."""
+        if self.balks:
+            raise ValueError(f"{what}: for arrival rates that are the same in all states, but jobs of this queue balk")
+
     def at(self, time: float) -> Queue:
         """The queue as it would be for ever with the arrival rates of `time`; classes that do not come then come at a
         billionth of their rate.
@@ -557,7 +630,7 @@ class Queue(System):
 
     @property
     def load(self) -> float:
-        """Lambda / (min(S, c) mu): above 1 more comes than can be served."""
+        """Lambda / (min(S, c) mu): above 1 more comes than can be served; where jobs balk, if none of them did."""
         return self.total_arrival_rate / (min(self.servers, self.capacity) * self.service_rate)
 
     @property
@@ -597,15 +670,15 @@ class Queue(System):
 
     @cached_property
     def model(self) -> AdmissionModel:
-        """The queue as a decision model, its rates the same in every state (and at all times)."""
+        """The queue as a decision model: lambda_i(s), the same at all times; in every state too where nobody balks."""
         self.must_be_steady()
-        rates = read_only(np.tile(self.arrival_rates, (self.capacity, 1)))
+        rates = read_only(self.rates_by_state[:-1].copy())
         return AdmissionModel(rates, self.rewards, self.service_rates)
 
     def plain_data(self) -> dict[str, Any]:
         return {**super().plain_data(), "service_rate": self.service_rate}
 
     def with_arrival_rates(self, rates: Sequence[float]) -> Queue:
-        """The same queue with other arrival rates, the same at all times."""
+        """The same queue with other arrival rates, the same at all times; those who come balk as before."""
         classes = [replace(c, arrival_rate=rate, pattern=Steady()) for c, rate in zip(self.classes, rates, strict=True)]
         return Queue(self.servers, self.capacity, self.service_rate, classes, self.patience, self.initial)

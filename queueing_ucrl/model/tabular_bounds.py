@@ -5,7 +5,7 @@ R_max times the published ones. What they need of the queue is exact:
 
 - D, the diameter: the slowest of the fastest journeys, in ticks (see `diameter`);
 - D_s, the same between two states that one tick from s can reach under some action: s - 1, s and s + 1. Upward with
-  everybody admitted, t(s) = (1 + mu(s) t(s-1)) / Lambda from s to s + 1, downward with nobody, 1 / mu(s) from s to
+  everybody admitted, t(s) = (1 + mu(s) t(s-1)) / Lambda(s) from s to s + 1, downward with nobody, 1 / mu(s) from s to
   s - 1 (both in time units, U times as many ticks), so D_s = U max{ t(s-1) + t(s), 1 / mu(s) + 1 / mu(s+1) };
 - L_{s,a} = (sum_x sqrt(p(x|s,a) (1 - p(x|s,a))))^2, and K, the largest number of states one tick can lead to.
 """
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.model.diameter import diameter, uniformization
+from queueing_ucrl.model.diameter import diameter, rates_of_all, uniformization
 from queueing_ucrl.model.system import Queue
 
 ETA = 1.12  # of UCRL3's peeling
@@ -42,7 +42,7 @@ def tick_laws(queue: Queue, tick_rate: float | None = None) -> FloatArray:
     """
     U = _tick_rate(queue, tick_rate)
     X, A = queue.capacity + 1, len(queue.classes) + 1
-    rates = queue.arrival_rates[queue.priorities]
+    rates = np.take_along_axis(queue.rates_by_state[:-1], queue.priorities, axis=1)
     zero = np.zeros((queue.capacity, 1))
     laws = np.zeros((X, A, 3))
     laws[:, :, 0] = queue.service_rates[:, None]
@@ -52,6 +52,8 @@ def tick_laws(queue: Queue, tick_rate: float | None = None) -> FloatArray:
     laws[:, :, 1] = (queue.max_service_rate - queue.service_rates)[:, None]
     laws[:-1, :, 1] += rejected
     laws[-1, :, 1] += queue.total_arrival_rate
+    if queue.balks:  # a job that balks is a tick at which nothing happens
+        laws[:-1, :, 1] += (queue.arrival_rates * (1.0 - queue.joins[:-1])).sum(axis=1)[:, None]
     if tick_rate is not None:
         laws[:, :, 1] += max(0.0, U - queue.total_arrival_rate - queue.max_service_rate)
     return laws / laws.sum(axis=2, keepdims=True)  # U but for rounding, and so never above 1
@@ -59,12 +61,12 @@ def tick_laws(queue: Queue, tick_rate: float | None = None) -> FloatArray:
 
 def local_diameters(queue: Queue, tick_rate: float | None = None) -> FloatArray:
     """D_s for s = 0 .. S, in ticks; infinite where it leaves the range of a double. O(S)."""
-    rate, death = queue.total_arrival_rate, queue.service_rates
+    rates, death = rates_of_all(queue), queue.service_rates
     S = queue.capacity
     up, down = np.zeros(S + 2), np.zeros(S + 2)  # up[s + 1] from s to s + 1, down[s + 1] from s + 1 to s; ends 0
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         for s in range(S):
-            up[s + 1] = (1.0 + death[s] * up[s]) / rate
+            up[s + 1] = (1.0 + death[s] * up[s]) / rates[s]
             down[s + 1] = 1.0 / death[s + 1]
         return _tick_rate(queue, tick_rate) * np.maximum(up[:-1] + up[1:], down[:-1] + down[1:])
 

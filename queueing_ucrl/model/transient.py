@@ -126,9 +126,15 @@ def _move(law: FloatArray, birth: FloatArray, death: FloatArray, length: float) 
 
 @compiled
 def follow(
-    law: FloatArray, rates: FloatArray, lengths: FloatArray, admits: BoolArray, rewards: FloatArray, death: FloatArray
+    law: FloatArray,
+    rates: FloatArray,
+    lengths: FloatArray,
+    admits: BoolArray,
+    rewards: FloatArray,
+    death: FloatArray,
+    joins: FloatArray,
 ) -> tuple[FloatArray, float]:
-    """(law at the end, reward earned) of a pass over the pieces; rates[k, i] of class i on piece k."""
+    """(law at the end, reward earned) of a pass over the pieces; rates[k, i] joins[s, i] of class i on piece k."""
     size = law.size
     birth, gain = np.zeros(size), np.zeros(size)
     earned = 0.0
@@ -137,8 +143,8 @@ def follow(
             birth[s], gain[s] = 0.0, 0.0
             for i in range(rates.shape[1]):
                 if admits[s, i]:
-                    birth[s] += rates[k, i]
-                    gain[s] += rates[k, i] * rewards[s, i]
+                    birth[s] += rates[k, i] * joins[s, i]
+                    gain[s] += rates[k, i] * joins[s, i] * rewards[s, i]
         law, spent = _move(law, birth, death, lengths[k])
         for s in range(size):
             earned += spent[s] * gain[s]
@@ -235,7 +241,13 @@ def anderson(laws: FloatArray, moves: FloatArray, count: int) -> FloatArray:
 
 @compiled
 def cycle(
-    rates: FloatArray, lengths: FloatArray, admits: BoolArray, rewards: FloatArray, death: FloatArray, most: int
+    rates: FloatArray,
+    lengths: FloatArray,
+    admits: BoolArray,
+    rewards: FloatArray,
+    death: FloatArray,
+    joins: FloatArray,
+    most: int,
 ) -> tuple[float, int]:
     """(reward of a period in the long run, passes that it took; -1 if the law did not come to repeat)."""
     size = death.size
@@ -249,13 +261,13 @@ def cycle(
     for s in range(size - 1):
         for i in range(mean.size):
             if admits[s, i]:
-                birth[s] += mean[i] / period
+                birth[s] += mean[i] / period * joins[s, i]
     usual = _stationary(birth, death)
     law = usual.copy()
     laws, moves = np.zeros((REMEMBERED, size)), np.zeros((REMEMBERED, size))
     before, earned = math.inf, 0.0
     for n in range(most):
-        end, earned = follow(law, rates, lengths, admits, rewards, death)
+        end, earned = follow(law, rates, lengths, admits, rewards, death, joins)
         residual = end - law
         for j in range(REMEMBERED - 1, 0, -1):
             laws[j], moves[j] = laws[j - 1], moves[j - 1]

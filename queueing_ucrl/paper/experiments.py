@@ -21,9 +21,13 @@ EXPERIMENTS = {
     "figure2": "the regret bounds beside the regrets, on the first queue",
     "solvers": "policy iteration against value iteration inside UCRL-AC",
     "diameter": "the diameter and its lower bounds as the queue grows",
+    "scaling": "regret and the terms of its bound as S, c, m, T, the bounds on the rate and t_1 grow",
     "readings": "UCRL-AC with other readings of what the paper prints",
     "beyond": "controllers that regret far less, on the paper's queues and 60 random ones",
+    "drift": "rates that change in time, against the best policy in time: what forgetting is worth",
     "limits": "how good a learner can be: near a flip, with many servers, and the Bayes optimum",
+    "rewards": "rewards, costs and arrivals that are seen only of jobs that are let in",
+    "structure": "what each piece of the queue's structure buys general-purpose learners, and model-free ones",
 }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queueing_ucrl.report.palette import Look
+from queueing_ucrl.report.palette import DOTS, Look
 
 Columns = dict[str, list[Any]]
 DATA = "table"  # the name of a chart's data
@@ -21,6 +21,9 @@ BAND = 0.22  # how dark
 FAINT = 0.15
 SIGNIFICANT = 6  # digits of the numbers in a page
 INK = "currentColor"
+REFERENCE = Look(INK, DOTS)  # what curves are measured against
+HOLLOW = 0.2  # how dark, in its outline
+SHAPES = ("circle", "square", "triangle-up", "diamond")
 NUMBERS = ",~r"  # of axes: thousands separated, no more digits than needed
 CONFIG: dict[str, Any] = {
     "background": None,
@@ -34,7 +37,6 @@ CONFIG: dict[str, Any] = {
     },
     "rule": {"stroke": INK},
     "text": {"fill": INK},
-    "tick": {"stroke": INK},
 }
 
 
@@ -44,7 +46,7 @@ class Key:
 
     words: str
     look: Look
-    kind: str = "line"  # line, band or dot
+    kind: str = "line"  # or thin (a line), band, hollow or pale (a bar), dot or a shape of SHAPES
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Chart:
     headings: Mapping[str, str]  # columns of the data that the table shows, and what they are called
     legend: Sequence[Key] = ()
     note: str = ""  # below the chart: what bands are, what was left out
+
+
+def thinned(count: int, most: int) -> list[int]:
+    """Places of a row of so many, evenly apart, the first and the last among them; all if they are few."""
+    return list(range(count)) if count <= most else sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})
 
 
 def rounded(values: Any) -> list[Any]:
@@ -90,12 +97,15 @@ def dash_scale(looks: Mapping[str, Look], field_name: str = "who") -> Any:
     return alt.StrokeDash(f"{field_name}:N", scale=scale, legend=None)
 
 
-def axis(title: str, name: str, *, log: bool = False, side: str = "y", zero: bool = False, **more: Any) -> Any:
-    """A quantitative axis; a log scale says so in its title."""
+def axis(
+    title: str, name: str, *, log: bool = False, side: str = "y", zero: bool = False, room: int = 0, **more: Any
+) -> Any:
+    """A quantitative axis; a log scale says so in its title. room: pixels beyond the data."""
     import altair as alt
 
     kind = alt.X if side == "x" else alt.Y
-    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=zero, nice=side == "y")
+    about: dict[str, Any] = {"type": "log", "nice": False} if log else {"zero": zero, "nice": side == "y"}
+    scale = alt.Scale(**about, **({"padding": room} if room else {}))
     labels = alt.Axis(format=NUMBERS, tickCount=5 if side == "x" else 6)
     return kind(f"{name}:Q", title=f"{title}, log scale" if log else title, scale=scale, axis=labels, **more)
 
@@ -124,11 +134,40 @@ def base() -> Any:
 
 
 def with_line(spec: dict[str, Any], value: float, title: str, colour: str = INK) -> dict[str, Any]:
-    """A chart of several layers with a dashed line at a height: where something is, or should be."""
+    """A chart of several layers with a dotted line at a height: where something is, or should be."""
     at = {"y": {"datum": rounded([value])[0], "type": "quantitative", "title": title}}
-    mark = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.2, "stroke": colour}
+    mark = {"type": "rule", "strokeDash": _dashes(REFERENCE), "strokeWidth": 1.6, "stroke": colour}
     line = {"data": {"values": [{}]}, "mark": mark, "encoding": at}
     return {**spec, "layer": [*spec["layer"], line]}
+
+
+def from_zero(spec: dict[str, Any]) -> dict[str, Any]:
+    """Curves of what cannot be below 0: the axis begins there, and so do bands."""
+    layers = []
+    for layer in spec["layer"]:
+        mark = layer["mark"] if isinstance(layer["mark"], dict) else {"type": layer["mark"]}
+        up = layer["encoding"]["y"]
+        encoding = {**layer["encoding"], "y": {**up, "scale": {**up.get("scale", {}), "domainMin": 0}}}
+        layers.append({**layer, "mark": {**mark, "clip": True}, "encoding": encoding})
+    return {**spec, "layer": layers}
+
+
+def two_kinds(looks: Mapping[str, Look], field_name: str) -> dict[str, Any]:
+    """Bars of two kinds, the second hollow: told apart without their colours. Encodings."""
+    import altair as alt
+
+    colours = alt.Scale(domain=list(looks), range=[look.colour for look in looks.values()])
+    fills = alt.Scale(domain=list(looks), range=[0.85, HOLLOW][: len(looks)])
+    return {
+        "color": colour_scale(looks, field_name),
+        "stroke": alt.Stroke(f"{field_name}:N", scale=colours, legend=None),
+        "fillOpacity": alt.FillOpacity(f"{field_name}:O", scale=fills, legend=None),
+    }
+
+
+def legend_of_two(looks: Mapping[str, Look]) -> list[Key]:
+    """The legend of `two_kinds`."""
+    return [Key(name, look, kind) for (name, look), kind in zip(looks.items(), ("band", "hollow"), strict=False)]
 
 
 def tooltips(**titles: str) -> list[Any]:
@@ -173,6 +212,19 @@ def lines(
     drawn = base().mark_line(strokeWidth=2, **how)
     layers.append(drawn.encode(x=at, y=axis(y, "mean", log=log_y, zero=zero), tooltip=tips, **scales))
     return finished(alt.layer(*layers), height=height)
+
+
+def shape_scale(looks: Mapping[str, Look], field_name: str = "who") -> Any:
+    """The shape of each name's dots."""
+    import altair as alt
+
+    shapes = [SHAPES[k % len(SHAPES)] for k in range(len(looks))]
+    return alt.Shape(f"{field_name}:N", scale=alt.Scale(domain=list(looks), range=shapes), legend=None)
+
+
+def legend_of_shapes(looks: Mapping[str, Look]) -> list[Key]:
+    """The legend of `shape_scale`."""
+    return [Key(name, look, SHAPES[k % len(SHAPES)]) for k, (name, look) in enumerate(looks.items())]
 
 
 def legend_of(looks: Mapping[str, Look], kind: str = "line") -> list[Key]:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.stored import StoredStudy
-from queueing_ucrl.report.charts import Chart, Columns, axis, base, finished, legend_of, rounded, tooltips
+from queueing_ucrl.report.charts import Chart, Columns, axis, base, colour_scale, finished, rounded, tooltips
 from queueing_ucrl.report.numbers import NOTHING, number, percent
 from queueing_ucrl.report.page import Page, PageTable, Section
-from queueing_ucrl.report.palette import controller_looks
+from queueing_ucrl.report.palette import Look, controller_looks
 from queueing_ucrl.report.study_view import StudyView
+from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
 
-MOST_ROWS = 60  # of the chart
+MOST_CHARTS = 24
 
 
 def comparison_page(studies: Sequence[StoredStudy]) -> Page:
@@ -76,46 +77,53 @@ def _meaning(views: Sequence[tuple[str, StudyView]]) -> list[str]:
 
 
 def _lost(views: Sequence[tuple[str, StudyView]]) -> Section | None:
-    """What part of the best was lost, a bar a controller."""
-    import altair as alt
-
-    data: Columns = {"place": [], "who": [], "share": [], "low": [], "high": []}
+    """What part of the best was lost: a chart a study, a bar a controller, all on one scale."""
+    rows = []
     for place, view in views:
         for name, result in zip(view.names, view.results, strict=True):
             gap = result["regret"]["gap"]
             if gap["mean"] is not None and view.total:
-                row = [place, name, *rounded([100.0 * gap[s] / view.total for s in ("mean", "low", "high")])]
-                for column, value in zip(data, row, strict=True):
-                    data[column].append(value)
-    if not data["who"]:
+                rows.append((place, name, *(100.0 * gap[s] / view.total for s in ("mean", "low", "high"))))
+    if not rows:
         return None
+    style = controller_looks(row[1] for row in rows)
+    reach = (min(0.0, *(row[3] for row in rows)), max(row[4] for row in rows))
+    places = list(dict.fromkeys(row[0] for row in rows))
+    charts = [
+        _lost_chart(k, place, [row[1:] for row in rows if row[0] == place], style, reach)
+        for k, place in enumerate(places[:MOST_CHARTS])
+    ]
+    few = f"Of {len(places)} studies and points the first {MOST_CHARTS}; the table below has all."
+    words = [few] if len(places) > MOST_CHARTS else []
+    return Section("lost", "What was lost, in per cent of the best", words, charts)
+
+
+def _lost_chart(
+    k: int,
+    place: str,
+    rows: Sequence[tuple[str, float, float, float]],
+    style: dict[str, Look],
+    reach: tuple[float, float],
+) -> Chart:
+    import altair as alt
+
+    data: Columns = {"who": [row[0] for row in rows]}
+    for c, column in enumerate(("share", "low", "high")):
+        data[column] = rounded([row[1 + c] for row in rows])
     title = "lost (% of what the best policy earns)"
-    style = controller_looks(data["who"])
-    fill = alt.Color(
-        "who:N", scale=alt.Scale(domain=list(style), range=[k.colour for k in style.values()]), legend=None
-    )
-    place, who = alt.Y("place:N", sort=None, title=None), alt.YOffset("who:N", sort=list(style))
-    tips = tooltips(place_N="study", who_N="controller", share_Q="lost (%)")
-    bars = (
-        base()
-        .mark_bar(opacity=0.85)
-        .encode(x=axis(title, "share", side="x", zero=True), y=place, yOffset=who, color=fill, tooltip=tips)
-    )
-    ends = (
-        base()
-        .mark_rule(strokeWidth=2)
-        .encode(x=axis(title, "low", side="x", zero=True), x2="high:Q", y=place, yOffset=who)
-    )
-    spec = finished(alt.layer(bars, ends), height=min(1600, 40 + 20 * len(data["who"]) + 16 * len(views)))
-    said = "; ".join(
-        f"{p}, {w}: {number(s, 3)} %" for p, w, s in zip(data["place"], data["who"], data["share"], strict=True)
-    )
-    heads = {"place": "study", "who": "controller", "share": "lost (%)", "low": "low", "high": "high"}
-    note = "Bar: mean; line: its 95 % interval (none of a single replication)."
-    chart = Chart(
-        "lost", "Lost, in per cent of the best", f"Lost: {said}.", spec, data, heads, legend_of(style, "band"), note
-    )
-    return Section("lost", "What was lost", charts=[chart])
+    who, scale = alt.Y("who:N", sort=None, title=None), alt.Scale(domain=rounded(reach), nice=False)
+    at = {column: axis(title, column, side="x", zero=True) for column in ("share", "low")}
+    for each in at.values():
+        each.scale = scale
+    tips = tooltips(who_N="controller", share_Q="lost (%)")
+    fill = colour_scale({name: style[name] for name in data["who"]})
+    bars = base().mark_bar(opacity=0.85).encode(x=at["share"], y=who, color=fill, tooltip=tips)
+    ends = base().mark_rule(strokeWidth=2).encode(x=at["low"], x2="high:Q", y=who)
+    spec = finished(alt.layer(bars, ends), height=min(1600, 24 + 26 * len(rows)))
+    said = "; ".join(f"{name} {number(share, 3)} %" for name, share, *_ in rows)
+    heads = {"who": "controller", "share": "lost (%)", "low": "low", "high": "high"}
+    note = "Bar: mean; line: its 95 % interval (none of a single replication). The same scale in every chart."
+    return Chart(f"lost-{k}", place, f"Lost: {said}.", spec, data, heads, note=note)
 
 
 def _earned(views: Sequence[tuple[str, StudyView]]) -> Section:
@@ -126,8 +134,9 @@ def _earned(views: Sequence[tuple[str, StudyView]]) -> Section:
         for name, result in zip(view.names, view.results, strict=True):
             gap = result["regret"]["gap"]
             share = _share(view, gap["mean"])
-            lost = [view.spread(gap), NOTHING if share is None else percent(share, 2)]
-            earned = [view.spread(result["reward"]) + unit, view.spread(result["gain"])]
+            lost = [view.spread(gap), NOTHING if share is None else percent(share, 2), *tail_cells(gap, lost=True)]
+            tails = tail_cells(result["reward"], lost=False)
+            earned = [view.spread(result["reward"]) + unit, *tails, view.spread(result["gain"])]
             rows.append([place, name, view.span, f"{view.count:,}", *lost, *earned])
     headings = [
         "study",
@@ -136,7 +145,11 @@ def _earned(views: Sequence[tuple[str, StudyView]]) -> Section:
         "replications",
         "lost",
         "of the best",
+        *(f"lost, {name}" for name in tail_headings(lost=True)),
         "earned in all",
+        *(f"earned, {name}" for name in tail_headings(lost=False)),
         "per unit of time",
     ]
-    return Section("numbers", "In numbers", tables=[PageTable("All studies", headings, rows, names=2)])
+    counts = [view.count for _, view in views]
+    notes = [f"{tail_words(min(counts), lost=lost)}." for lost in (True, False)]
+    return Section("numbers", "In numbers", tables=[PageTable("All studies", headings, rows, names=2)], notes=notes)

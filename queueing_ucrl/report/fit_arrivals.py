@@ -17,8 +17,7 @@ from queueing_ucrl.data.observed import slot_exposure, slot_of
 from queueing_ucrl.data.poisson_tests import poisson_numbers
 from queueing_ucrl.data.rates import StepPattern, rate_interval
 from queueing_ucrl.data.tested import p_words
-from queueing_ucrl.report.charts import Chart, Columns, Key, lines, rounded
-from queueing_ucrl.report.learning_sections import thinned
+from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, Key, lines, rounded, thinned
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, measured_chart, ranges_chart
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.page import PageTable, Section
@@ -33,7 +32,7 @@ HOURS = 24
 PART = 0.1  # of what is expected on the median day: on days with less an interval says nothing
 STRETCHES = 48  # of a log without a clock
 MOST_POINTS = 300
-TAKEN = Look(VERMILION)
+TAKEN = Look(VERMILION, (5, 2))
 # the 95 % quantile of Kolmogorov's law: numbers as uniform as they should be stay within it, over the root of n
 KOLMOGOROV = 1.358
 TESTS = {"lewis": "Lewis' test", "log": "the log test"}
@@ -151,10 +150,10 @@ def _dispersion_chart(fit: Fit) -> Chart | None:
     rows = [(one.name, found.index, found.low, found.high) for one, found in known]
     said = "; ".join(f"{name} {number(index, 3)}" for name, index, *_ in rows)
     note = (
-        f"Dot: variance over mean of counts in neighbouring windows; line: its 95 % interval; dashed: 1, as Poisson "
+        f"Dot: variance over mean of counts in neighbouring windows; line: its 95 % interval; dotted: 1, as Poisson "
         f"counts have. Between {WORTH[0]:g} and {WORTH[1]:g} they are near enough."
     )
-    legend = [Key("seen, with its 95 % interval", Look(BLUE), "dot"), Key("Poisson", Look("currentColor", (2.5, 1.5)))]
+    legend = [Key("seen, with its 95 % interval", Look(BLUE), "dot"), Key("Poisson", REFERENCE)]
     words = f"Variance over mean of counts: {said}."
     x = "variance over mean of counts"
     return ranges_chart("dispersion", "How far counts vary", words, x, rows, line=1.0, legend=legend, note=note)

@@ -16,9 +16,8 @@ from queueing_ucrl.data.service_fit import EVERYBODY, Served
 from queueing_ucrl.data.service_laws import LawFit
 from queueing_ucrl.data.tested import p_words
 from queueing_ucrl.model.laws import Law
-from queueing_ucrl.report.charts import Chart, Columns, legend_of, lines, rounded
+from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, legend_of, lines, rounded, thinned
 from queueing_ucrl.report.fit_arrivals import MOST_CLASSES, TAKEN, few
-from queueing_ucrl.report.learning_sections import thinned
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, bars_chart, measured_chart
 from queueing_ucrl.report.numbers import NOTHING, number
 from queueing_ucrl.report.page import PageTable, Section
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 
 CURVE = 150  # points
 MOST_POINTS = 250
-OTHERS = (Look(GREEN, (5, 2)), Look(PURPLE, (1, 1.5)), Look(ORANGE, (7, 2, 1, 2)))  # laws compared, but not taken
+OTHERS = (Look(GREEN, (11, 3)), Look(PURPLE, (2.5, 1)), Look(ORANGE, (7, 2, 1, 2)))  # laws compared, but not taken
 NORMAL = 1.96
 BINS = 12  # of the hazard
 HALVINGS = 60
-UNIFORM = Look("currentColor", (2.5, 1.5))
+UNIFORM = REFERENCE
 
 
 def whose(on: str) -> str:

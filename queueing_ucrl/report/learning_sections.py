@@ -13,6 +13,7 @@ from queueing_ucrl.model.bounds import policy_iteration_bound
 from queueing_ucrl.report.admission_map import admitted_stretches
 from queueing_ucrl.report.charts import (
     BAND,
+    REFERENCE,
     Chart,
     Columns,
     Key,
@@ -20,15 +21,18 @@ from queueing_ucrl.report.charts import (
     base,
     finished,
     legend_of,
+    legend_of_two,
     lines,
     rounded,
     states_axis,
+    thinned,
     tooltips,
+    two_kinds,
     with_line,
 )
 from queueing_ucrl.report.numbers import NOTHING, number
 from queueing_ucrl.report.page import PageTable, Section, Stepper
-from queueing_ucrl.report.palette import BLUE, Look
+from queueing_ucrl.report.palette import BLUE, DOTS, GREY, VERMILION, Look
 from queueing_ucrl.report.study_view import StudyView, finite
 
 if TYPE_CHECKING:
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
 MOST_EPISODES = 400  # of a controller in a chart
 MOST_STEPS = 300  # of a slider
 FIRST = "Of the first replication."
-DASHED = (2.5, 1.5)
 IN_FORCE, BEST = "in force", "best possible"
 
 
@@ -84,11 +87,6 @@ def stretches(view: StudyView, name: str) -> list[Stretch]:
     return found
 
 
-def thinned(count: int, most: int) -> list[int]:
-    """Places of a row of so many, evenly apart, the first and the last among them; all if they are few."""
-    return list(range(count)) if count <= most else sorted({round(k * (count - 1) / (most - 1)) for k in range(most)})
-
-
 # --- beliefs ---------------------------------------------------------------------------------------------------------
 
 
@@ -124,7 +122,7 @@ def _belief_charts(view: StudyView, k: int, name: str) -> Iterator[Chart]:
 
 def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, note: str) -> Chart:
     """Of all classes together: the interval, its estimate, and its upper end, which is planned for."""
-    looks = {"estimate": Look(BLUE), "optimistic value": Look("#d55e00", (5, 2))}
+    looks = {"estimate": Look(BLUE), "optimistic value": Look(VERMILION, (5, 2))}
     data: Columns = {"who": [], "time": [], "mean": [], "low": [], "high": []}
     for who, column in (("estimate", "rate_estimate"), ("optimistic value", "optimistic_rate")):
         data["who"] += [who] * len(frame)
@@ -140,7 +138,7 @@ def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, not
         f"{name} at its last review: between {number(last['rate_low'])} and {number(last['optimistic_rate'])} {y}, "
         f"estimate {number(last['rate_estimate'])}; in truth {number(truth)}."
     )
-    keys = [*legend_of(looks), Key(f"truth, {number(truth)}", Look("currentColor", DASHED))]
+    keys = [*legend_of(looks), Key(f"truth, {number(truth)}", REFERENCE)]
     keys.insert(0, Key("what is plausible", Look(BLUE), "pale"))
     heads = {"who": "", "time": view.units.timed("time"), "mean": "value", "low": "interval from", "high": "to"}
     return Chart(key, name, words, spec, data, heads, keys, f"Band: the confidence interval. {note}")
@@ -167,9 +165,9 @@ def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, no
     for i, (job_class, truth) in enumerate(zip(view.class_names, truths, strict=True)):
         said.append(f"{job_class} {number(frame['rate_estimates'].iloc[-1][i])} (in truth {number(truth)})")
     keys = legend_of(view.class_looks)
-    keys += [Key("planned for", Look("currentColor", (1, 1.5)))] if planned else []
+    keys += [Key("planned for", Look("currentColor"), "thin")] if planned else []
     keys += [Key("up to the upper limit", Look("currentColor"), "pale")] if limited else []
-    keys += [Key("the true rate, or its mean in time", Look("currentColor", DASHED))]
+    keys += [Key("the true rate, or its mean in time", REFERENCE)]
     heads = {"who": "class", "time": view.units.timed("time"), "mean": "estimate"}
     heads |= {"planned": "planned for"} if planned else {}
     heads |= {"high": "upper limit"} if limited else {}
@@ -178,7 +176,7 @@ def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, no
 
 
 def _with_planned(view: StudyView, spec: dict[str, Any], y: str, *, limited: bool, planned: bool) -> dict[str, Any]:
-    """The curves of what was planned for, thin and dotted, and the range up to the limits."""
+    """The curves of what was planned for, thin, and the range up to the limits."""
     import altair as alt
 
     colours = alt.Scale(domain=view.class_names, range=[look.colour for look in view.class_looks.values()])
@@ -191,7 +189,7 @@ def _with_planned(view: StudyView, spec: dict[str, Any], y: str, *, limited: boo
         area = base().mark_area(opacity=BAND, interpolate="step-after")
         layers.append(area.encode(**shared, y=axis(y, "mean"), y2="high:Q"))
     if planned:
-        line = base().mark_line(strokeWidth=1.2, strokeDash=[2, 3], interpolate="step-after")
+        line = base().mark_line(strokeWidth=0.9, interpolate="step-after")
         layers.append(line.encode(**shared, y=axis(y, "planned")))
     return {**spec, "layer": [*spec["layer"], *(_bare(layer) for layer in layers)]}
 
@@ -242,7 +240,7 @@ def _levels_chart(view: StudyView, k: int, name: str, found: Sequence[Stretch]) 
     if view.best is not None:
         for job_class, level in zip(view.class_names, view.best.policy.control_levels, strict=True):
             spec = with_line(spec, level, y, colour=view.class_looks[job_class].colour)
-        keys.append(Key("of the best policy", Look("currentColor", DASHED)))
+        keys.append(Key("of the best policy", REFERENCE))
     left = f" {len(shown)} of {len(found):,} changes are drawn." if len(shown) < len(found) else ""
     words = f"{name}: {len(found) - 1:,} changes of policy. Last: {found[-1].words(view.class_names, view.units.time)}"
     heads = {"who": "class", "time": view.units.timed("from time"), "mean": y}
@@ -272,7 +270,7 @@ def _worth_chart(view: StudyView) -> Chart | None:
     looks = {name: look for name, look in view.looks.items() if name in data["who"]}
     spec = with_line(lines(looks, view.units.timed("time"), y, band=False, log_x=True, step=True), best, y)
     words = f"What the policy in force is truly worth, {y}. At the end: {'; '.join(said)}; the best {number(best, 6)}."
-    keys = [*legend_of(looks), Key(f"best possible, {number(best, 6)}", Look("currentColor", DASHED))]
+    keys = [*legend_of(looks), Key(f"best possible, {number(best, 6)}", REFERENCE)]
     heads = {"who": "controller", "time": view.units.timed("from time"), "mean": y}
     title = "What the policy in force is worth in the long run"
     return Chart(f"{view.prefix}worth", title, words, spec, data, heads, keys, FIRST)
@@ -318,20 +316,19 @@ def policy_section(view: StudyView) -> Section | None:
 def _policy_chart(view: StudyView, data: Columns) -> Chart:
     import altair as alt
 
-    both = {IN_FORCE: Look(BLUE)} | ({BEST: Look("#8a8a8a")} if view.best is not None else {})
-    scale = alt.Scale(domain=list(both), range=[look.colour for look in both.values()])
+    both = {IN_FORCE: Look(BLUE)} | ({BEST: Look(GREY)} if view.best is not None else {})
     room = int(view.about["queue"]["capacity"])
     x = states_axis("first", room)
     bars = (
         base()
-        .mark_bar(opacity=0.9)
+        .mark_bar(strokeWidth=1.5)
         .encode(
             x=x,
             x2="last:Q",
             y=alt.Y("group:N", sort=view.class_names, title=None, scale=alt.Scale(domain=view.class_names)),
             yOffset=alt.YOffset("which:N", sort=list(both), scale=alt.Scale(domain=list(both))),
-            color=alt.Color("which:N", scale=scale, legend=None),
             tooltip=tooltips(group_N="class", which_N="", first_Q="from", last_Q="below"),
+            **two_kinds(both, "which"),
         )
         .transform_filter("datum.step < 0 || datum.step == step")
         .add_params(alt.param(name="step", value=0))
@@ -348,7 +345,7 @@ def _policy_chart(view: StudyView, data: Columns) -> Chart:
         "first": "let in from",
         "last": "and below",
     }
-    return Chart(f"{view.prefix}policy-map", "Let in", said, spec, data, heads, legend_of(both, "band"))
+    return Chart(f"{view.prefix}policy-map", "Let in", said, spec, data, heads, legend_of_two(both))
 
 
 # --- theory and work -------------------------------------------------------------------------------------------------
@@ -382,7 +379,7 @@ def bound_section(view: StudyView) -> Section | None:
             data["time"] += rounded(rows["time"])
             data["mean"] += rounded(values)
         looks[name] = view.looks[name]
-        looks[f"bound for {name}"] = Look(view.looks[name].colour, (5, 2))
+        looks[f"bound for {name}"] = Look(view.looks[name].colour, DOTS)
         lost, most = float(rows["mean"].iloc[-1]), float(promised[-1])
         said.append(f"{name} lost {number(lost)} up to time {view.span}; theory promises at most {number(most)}")
     if not said:
@@ -398,25 +395,59 @@ def bound_section(view: StudyView) -> Section | None:
 
 
 def work_section(view: StudyView) -> Section | None:
-    """How often policies were computed anew."""
-    frame = view.study.table("episodes.parquet", view.point, ["controller", "replication"])
+    """How often policies were computed anew, in how many steps of the solver, and how often that changed anything."""
+    steps = "solver_iterations"
+    frame = view.study.table("episodes.parquet", view.point, ["controller", "replication"], optional=[steps])
     if frame is None or not len(frame):
         return None
-    counts = frame.groupby(["controller", "replication"], sort=False).size()
     rows = []
     for name in view.names:
-        mine = counts[counts.index.get_level_values(0) == name]
+        mine = frame[frame["controller"] == name]
+        reviews = len(mine) / max(1, mine["replication"].nunique()) - 1.0
+        solves = mine[steps].dropna() if steps in mine else mine.iloc[:0, 0]
         found = stretches(view, name) if name in view.detailed else []
-        changes = f"{len(found) - 1:,}" if found else NOTHING
-        last = number(found[-1].start) if found else NOTHING
-        rows.append([name, number(float(mean)) if finite(mean := float(mine.mean() - 1.0)) else NOTHING, changes, last])
-    headings = ["controller", "reviews a replication", "changes of policy", view.units.timed("last change at")]
+        work = [number(float(solves.mean()), 3), f"{int(solves.max()):,}"] if len(solves) else [NOTHING, NOTHING]
+        changes = [f"{len(found) - 1:,}", number(found[-1].start)] if found else [NOTHING, NOTHING]
+        rows.append([name, number(reviews) if finite(reviews) else NOTHING, *work, *changes])
+    asked = ["reviews a replication", "iterations a policy", "at most"]
+    headings = ["controller", *asked, "changes of policy", view.units.timed("last change at")]
     table = PageTable("Policies that were computed", headings, rows)
+    words = ["At a review a controller asks the solver for the best policy of the queue that it believes in."]
     notes = [
-        "Changes are those of the first replication. A study keeps no iterations and seconds, which differ from "
-        "machine to machine: `queueing-ucrl solve` tells them of a queue, `simulate(..).solves` of a run."
+        "Iterations are those of the solver, from the last policy on; of all replications. Changes are those of the "
+        "first. Controllers without iterations ask for no policy, or compute it themselves. A study keeps no seconds, "
+        "which differ from machine to machine: queueing-ucrl solve tells them of a queue."
     ]
-    return Section(f"{view.prefix}work", "The solver's work", tables=[table], notes=notes)
+    chart = _work_chart(view)
+    charts = [] if chart is None else [chart]
+    return Section(f"{view.prefix}work", "The solver's work", words, charts, tables=[table], notes=notes)
+
+
+def _work_chart(view: StudyView) -> Chart | None:
+    """Iterations of the solver, episode by episode; of many, the most in each of some hundred stretches."""
+    data: Columns = {"who": [], "time": [], "mean": []}
+    said, thin = [], False
+    for name in view.detailed:
+        frame = view.episodes(name)
+        if frame is None or "solver_iterations" not in frame or not frame["solver_iterations"].notna().any():
+            continue
+        steps = frame["solver_iterations"].fillna(0.0).to_numpy(dtype=float)
+        block = -(-steps.size // MOST_EPISODES)
+        thin = thin or block > 1
+        firsts = range(0, steps.size, block)
+        most = [int(steps[k : k + block].max()) for k in firsts]
+        data["who"] += [name] * (len(firsts) + 1)
+        data["time"] += [*(int(frame["episode"].iloc[k]) for k in firsts), int(frame["episode"].iloc[-1]) + 1]
+        data["mean"] += [*most, most[-1]]
+        said.append(f"{name} {int(steps.sum()):,} in {steps.size:,} episodes, at most {int(steps.max()):,} in one")
+    if not said:
+        return None
+    style = {name: look for name, look in view.looks.items() if name in data["who"]}
+    spec = lines(style, "episode", "iterations of the solver", band=False, log_x=True, zero=True, step=True)
+    left = " Of many episodes the most in each stretch is drawn." if thin else ""
+    heads = {"who": "controller", "time": "from episode", "mean": "iterations"}
+    title, words = "Iterations of the solver, by episode", f"Iterations of the solver: {'; '.join(said)}."
+    return Chart(f"{view.prefix}work", title, words, spec, data, heads, legend_of(style), f"{FIRST}{left}")
 
 
 def sections_of_learning(view: StudyView) -> Sequence[Section | None]:

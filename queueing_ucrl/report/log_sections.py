@@ -16,12 +16,28 @@ from queueing_ucrl.model.patterns import ArrivalPattern
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.animation import animation, frames_of, some_events_later, stretch_of
-from queueing_ucrl.report.charts import Chart, Columns, Key, axis, base, finished, legend_of, lines, rounded, tooltips
-from queueing_ucrl.report.learning_sections import FIRST, stretches, thinned
+from queueing_ucrl.report.charts import (
+    REFERENCE,
+    Chart,
+    Columns,
+    Key,
+    axis,
+    base,
+    dash_scale,
+    finished,
+    legend_of,
+    legend_of_shapes,
+    lines,
+    rounded,
+    shape_scale,
+    thinned,
+    tooltips,
+)
+from queueing_ucrl.report.learning_sections import FIRST, stretches
 from queueing_ucrl.report.log_scan import PARTS, LogScan
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.page import Section
-from queueing_ucrl.report.palette import Look
+from queueing_ucrl.report.palette import DOTS, Look
 from queueing_ucrl.report.study_view import StudyView
 
 SCANNED = 3  # controllers whose logs are read
@@ -205,14 +221,20 @@ def _waits_chart(view: StudyView, k: int, name: str, logs: Logs) -> Chart | None
         ),
         "tooltip": tooltips(who_N="class", kind_N="", time_Q=x, mean_Q=y),
     }
-    law = base().mark_line(strokeWidth=1.6, strokeDash=[5, 3]).transform_filter("datum.kind == 'law'").encode(**shared)
+    law = (
+        base()
+        .mark_line(strokeWidth=1.6, strokeDash=[2 * part for part in DOTS])
+        .transform_filter("datum.kind == 'law'")
+        .encode(**shared)
+    )
     seen = (
         base().mark_line(strokeWidth=2, interpolate="step-after") if logged else base().mark_point(size=70, filled=True)
     )
-    layers = [seen.transform_filter("datum.kind == 'measured'").encode(**shared)]
+    told = {"strokeDash": dash_scale(view.class_looks)} if logged else {"shape": shape_scale(view.class_looks)}
+    layers = [seen.transform_filter("datum.kind == 'measured'").encode(**shared, **told)]
     layers += [law] if "law" in data["kind"] else []
-    keys = legend_of(view.class_looks, "line" if logged else "dot")
-    keys += [Key("law of waits", Look("currentColor", (2.5, 1.5)))] if "law" in data["kind"] else []
+    keys = legend_of(view.class_looks) if logged else legend_of_shapes(view.class_looks)
+    keys += [Key("law of waits", REFERENCE)] if "law" in data["kind"] else []
     note = (
         f"{FIRST} From its event log." if logged else "Dots: the 50, 80, 95 and 99 % waits, means of the replications."
     )
@@ -251,7 +273,7 @@ def hours_section(view: StudyView, logs: Logs) -> Section | None:
         said.append(
             f"{job_class}: most from {number(starts[top])} on, {number(meant[top])}; least {number(min(meant))}"
         )
-        curves = [(f"{job_class}, as the scenario says", meant, None, Look(view.class_looks[job_class].colour, (5, 2)))]
+        curves = [(f"{job_class}, as the scenario says", meant, None, Look(view.class_looks[job_class].colour, DOTS))]
         if scan is not None:
             counts, exposure = scan.arrivals[i].astype(float), scan.exposure(i)
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -296,7 +318,7 @@ def moving_section(view: StudyView) -> Section | None:
         found = stretch_of(frames_of(path), 0.0, end, servers if isinstance(servers, int) else None)
     except ValueError:
         return None
-    words = [f"The first {len(found.events):,} events under {name}. `queueing-ucrl animate` shows any other stretch."]
+    words = [f"The first {len(found.events):,} events under {name}. queueing-ucrl animate shows any other stretch."]
     return Section(f"{view.prefix}moving", "The queue moves", words, animation=animation(found, view.units.time))
 
 

@@ -20,7 +20,7 @@ from queueing_ucrl.report.charts import (
     rounded,
     tooltips,
 )
-from queueing_ucrl.report.palette import BLUE, Look
+from queueing_ucrl.report.palette import BLUE, DOTS, Look
 
 if TYPE_CHECKING:
     from queueing_ucrl.data.rates import RateInterval
@@ -165,7 +165,7 @@ def ranges_chart(
     spec = finished(alt.layer(*layers), height=min(1200, 40 + 30 * len(data["group"])))
     if line is not None:
         at = {"x": {"datum": line, "type": "quantitative", "title": x}}
-        mark = {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.2}
+        mark = {"type": "rule", "strokeDash": [2 * part for part in DOTS], "strokeWidth": 1.6}
         spec["layer"].append({"data": {"values": [{}]}, "mark": mark, "encoding": at})
     heads = {"group": "", "mean": x, "low": "low", "high": "high"}
     return Chart(name, title, words, spec, data, heads, legend, note)

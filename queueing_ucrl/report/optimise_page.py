@@ -9,19 +9,29 @@ from queueing_ucrl.experiments.optimise import SURFACE, BestTable, Slice
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.report.admission_map import admitted_stretches
 from queueing_ucrl.report.best_table import SPACES, best_words, plan_words
-from queueing_ucrl.report.charts import Chart, Columns, base, colour_scale, finished, legend_of, states_axis, tooltips
-from queueing_ucrl.report.learning_sections import thinned
+from queueing_ucrl.report.charts import (
+    REFERENCE,
+    Chart,
+    Columns,
+    base,
+    finished,
+    legend_of_two,
+    states_axis,
+    thinned,
+    tooltips,
+    two_kinds,
+)
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, measured_chart
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.page import Page, PageTable, Section, page_html
-from queueing_ucrl.report.palette import BLUE, Look
+from queueing_ucrl.report.palette import BLUE, GREY, Look
 from queueing_ucrl.report.progress import in_words
 from queueing_ucrl.units import Units
 
 MOST_TRIED = 400  # tables that are drawn
 MOST_RACES = 60  # in the table
 FOUND, PLAN = "best found", "M/M plan"
-ZERO = Look("currentColor", (2.5, 1.5))
+ZERO = REFERENCE
 
 
 def optimise_html(title: str, found: BestTable, units: Units, command: Sequence[str] = ()) -> bytes:
@@ -92,7 +102,7 @@ def policy_section(found: BestTable) -> Section:
     """Who is let in, by both tables."""
     import altair as alt
 
-    both = {FOUND: Look(BLUE), PLAN: Look("#8a8a8a")}
+    both = {FOUND: Look(BLUE), PLAN: Look(GREY)}
     names = list(found.system.class_names)
     data: Columns = {"group": [], "which": [], "first": [], "last": []}
     for which, policy in ((FOUND, found.policy), (PLAN, found.plan)):
@@ -101,14 +111,14 @@ def policy_section(found: BestTable) -> Section:
                 for column, value in zip(data, (name, which, first, last), strict=True):
                     data[column].append(value)
     x = states_axis("first", found.system.capacity)
-    bars = base().mark_bar(opacity=0.9)
+    bars = base().mark_bar(strokeWidth=1.5)
     drawn = bars.encode(
         x=x,
         x2="last:Q",
         y=alt.Y("group:N", sort=names, title=None, scale=alt.Scale(domain=names)),
         yOffset=alt.YOffset("which:N", sort=list(both), scale=alt.Scale(domain=list(both))),
-        color=colour_scale(both, "which"),
         tooltip=tooltips(group_N="class", which_N="", first_Q="from", last_Q="below"),
+        **two_kinds(both, "which"),
     )
     said = []
     for which, policy in ((FOUND, found.policy), (PLAN, found.plan)):
@@ -117,7 +127,7 @@ def policy_section(found: BestTable) -> Section:
     heads = {"group": "class", "which": "table", "first": "let in from", "last": "and below"}
     spec = finished(drawn, height=min(1600, 30 + 44 * len(names)))
     words = f"{'. '.join(said)}."
-    chart = Chart("policy", "Let in", words, spec, data, heads, legend_of(both, "band"))
+    chart = Chart("policy", "Let in", words, spec, data, heads, legend_of_two(both))
     about = ["A class is let in while the number of jobs in the system is in its bar."]
     return Section("policy-map", "Who is let in", about, [chart], wide=True)
 

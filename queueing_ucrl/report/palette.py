@@ -1,17 +1,20 @@
-"""How curves are told apart: colours that the colour-blind can tell (Okabe and Ito's), then dashes, then marks."""
+"""How curves are told apart: by colours that the colour-blind can tell (Okabe and Ito's), and dashes beside them.
+
+Dots are for what curves are measured against: a best, a truth, a law, a bound.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 # without their yellow, which is faint on white, and their black, which is for axes and reference lines
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 GREY = "#6b6b6b"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
-DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1, 1.5), (7, 2, 1, 2), (3, 1.5, 1, 1.5, 1, 1.5), (11, 3))
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1, 2), (2.5, 1), (11, 3), (4, 1.5, 1, 1.5, 1, 1.5))
+DOTS = (1, 1.5)
 MARKS = ("", "o", "s", "^", "D", "x", "*")
 
 
@@ -30,7 +33,9 @@ class Look:
         return {**style, "marker": self.mark, "markevery": 0.1, "markersize": 4} if self.mark else style
 
 
-LOOKS = [Look(colour, dashes, mark) for mark, dashes, colour in product(MARKS, DASHES, COLOURS)]
+# 7 colours and 6 dashes have no common divisor: neighbours differ in both, and a pair comes again after 42
+PAIRS = len(COLOURS) * len(DASHES)
+LOOKS = [Look(COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)], MARKS[k // PAIRS]) for k in range(PAIRS * len(MARKS))]
 
 
 # so that a controller looks the same in every study, page and figure, whoever stands beside it
@@ -38,6 +43,8 @@ CONTROLLERS = (
     *("ucrl-ac", "certainty-equivalent", "ucrl-ac-classwise", "oracle", "admit-all", "thompson", "trunk-reservation"),
     *("ucrl-ac-exact", "ucrl2", "ucrl2b", "ucrl3", "kl-ucrl", "psrl", "best-stationary", "oracle-following"),
     *("oracle-anticipating", "day-following", "random", "best-table-found", "fixed-policy", "deadline"),
+    *("r-learning", "actor-critic", "salmut", "integer-gradient"),
+    "ucrl-ac-states",
 )
 
 

@@ -22,6 +22,7 @@ from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.page import Page, PageTable, Section, page_html
 from queueing_ucrl.report.study_sections import SPREADS, sections_of_numbers
 from queueing_ucrl.report.study_view import StudyView
+from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
 
 REPORT, COMPARISON = "report.html", "comparison.html"
 OURS = b'<meta name="generator" content="queueing_ucrl">'
@@ -173,9 +174,22 @@ def _meanings(views: Sequence[StudyView]) -> list[str]:
     for view in views[:POINTS]:
         place = f"{_values(view.about)}: " if len(views) > 1 else ""
         found += [place + words for words in meaning(view)]
+    found.append(_what_is_what(views))
     if len(views) > POINTS:
         found.append(f"Of {len(views)} points the first {POINTS} are shown in full; the table below has all.")
-    return found + [str(caution) for caution in views[0].study.manifest.get("cautions", [])]
+    return found + [f"{str(caution).rstrip('.')}." for caution in views[0].study.manifest.get("cautions", [])]
+
+
+def _what_is_what(views: Sequence[StudyView]) -> str:
+    """The words of the sentences above, for who has never seen such a page."""
+    said = ["A controller decides, job by job, who is let in; learners do so without being told how often jobs come"]
+    if any(not view.no_optimum for view in views):
+        said.append(
+            "lost is what the best policy, which knows, would have earned more (regret: the cost of wrong decisions)"
+        )
+    if any(view.count > 1 for view in views):
+        said.append("± is half of the 95 % interval of a mean over the replications")
+    return f"{'; '.join(said)}."
 
 
 def meaning(view: StudyView) -> list[str]:
@@ -197,9 +211,10 @@ def _lost_words(view: StudyView) -> list[str]:
         return []
     unit = f" {view.units.money}" if view.units.money else ""
     shares = [f" ({percent(gap['mean'] / total, 2)})" if total else "" for gap, _ in known]
-    said = [f"{name} {view.spread(gap)}{share}" for (gap, name), share in zip(known[1:], shares[1:], strict=True)]
+    said = [f"{name} lost {view.spread(gap)}{share}" for (gap, name), share in zip(known[1:], shares[1:], strict=True)]
     gap, name = known[0]
-    words = f"{name} lost {view.spread(gap)} of the {number(total, 6)}{unit} that the best policy earns{shares[0]}"
+    least = "lost the least:" if len(known) > 1 else "lost"
+    words = f"{name} {least} {view.spread(gap)} of the {number(total, 6)}{unit} that the best policy earns{shares[0]}"
     return [f"{'; '.join([words, *said])}."]
 
 
@@ -209,7 +224,7 @@ def _earned_words(view: StudyView) -> list[str]:
     known = sorted(((s, name) for s, name in found if s["mean"] is not None), key=lambda item: -item[0]["mean"])
     unit = f" {view.units.money}" if view.units.money else ""
     said = "; ".join(
-        f"{name} {'earned ' if k == 0 else ''}{view.spread(s)}{unit if k == 0 else ''}"
+        f"{name} {('earned the most: ' if len(known) > 1 else 'earned ') if k == 0 else ''}{view.spread(s)}{unit}"
         for k, (s, name) in enumerate(known)
     )
     return [f"{said}.", f"No regret is shown: {view.no_optimum}."]
@@ -259,9 +274,15 @@ def _sweep_section(views: Sequence[StudyView]) -> Section:
         for name, result in zip(view.names, view.results, strict=True):
             gap, total = result["regret"]["gap"], view.total
             share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
-            rows.append([_values(view.about), name, view.spread(gap), share, view.spread(result["reward"])])
-    headings = ["point", "controller", units.paid("lost"), "of the best", units.paid("earned in all")]
-    return Section("sweep", "All points", tables=[PageTable("What was lost and earned", headings, rows, names=2)])
+            lost = [view.spread(gap), share, *tail_cells(gap, lost=True)]
+            earned = [view.spread(result["reward"]), *tail_cells(result["reward"], lost=False)]
+            rows.append([_values(view.about), name, *lost, *earned])
+    tails = [f"lost, {name}" for name in tail_headings(lost=True)]
+    headings = ["point", "controller", units.paid("lost"), "of the best", *tails, units.paid("earned in all")]
+    headings += [f"earned, {name}" for name in tail_headings(lost=False)]
+    notes = [f"{tail_words(views[0].count, lost=lost)}." for lost in (True, False)]
+    table = PageTable("What was lost and earned", headings, rows, names=2)
+    return Section("sweep", "All points", tables=[table], notes=notes)
 
 
 # --- again -----------------------------------------------------------------------------------------------------------

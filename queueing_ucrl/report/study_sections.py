@@ -11,24 +11,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from queueing_ucrl.accounts.regret import CAUSES, KINDS
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import interval
 from queueing_ucrl.report.charts import (
+    REFERENCE,
     Chart,
     Columns,
     Key,
     axis,
     base,
     finished,
+    from_zero,
     legend_of,
+    legend_of_two,
     lines,
     rounded,
+    thinned,
     tooltips,
+    two_kinds,
     with_line,
 )
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.page import PageTable, Section
-from queueing_ucrl.report.palette import BLUE, VERMILION, Look
+from queueing_ucrl.report.palette import BLUE, VERMILION, Look, looks
 from queueing_ucrl.report.study_view import StudyView
+from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +52,9 @@ REWARD_MEANINGS = {
 }
 WIDE = 50.0  # how many times the largest is the smallest where a log scale is used
 SPREADS = ("mean", "low", "high")
+NEVER_NEGATIVE = ("regret-gap", "regret-pseudo")  # charts
+MOST_CURVES = 8  # of classes and causes in a chart
+MOST_TIMES = 100  # of such a curve
 
 
 def _columns(frame: pd.DataFrame, **fields: str) -> Columns:
@@ -78,20 +88,25 @@ def summary_section(view: StudyView) -> Section:
         "95 % wait."
     ]
     if view.count > 1:
-        notes.insert(0, f"Means of {view.count:,} replications, ± half of the 95 % interval.")
+        tails = tail_words(view.count, lost=not view.no_optimum)
+        notes.insert(0, f"Means of {view.count:,} replications, ± half of the 95 % interval. {tails}.")
     return Section(f"{view.prefix}summary", "In numbers", tables=tables, notes=notes)
 
 
 def _earned_table(view: StudyView) -> PageTable:
     regret = not view.no_optimum
     lost = [money(view, "lost"), "of the best"] if regret else []
-    headings = ["controller", *lost, money(view, "earned in all"), f"earned per {view.units.per_time}", "servers busy"]
+    tails = [f"{'lost' if regret else 'earned'}, {name}" for name in tail_headings(lost=regret) if view.count > 1]
+    earned = [money(view, "earned in all"), *([] if regret else tails), f"earned per {view.units.per_time}"]
+    headings = ["controller", *lost, *(tails if regret else []), *earned, "servers busy"]
     rows = []
     for name, result in zip(view.names, view.results, strict=True):
         gap, total = result["regret"]["gap"], view.total
         share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
-        earned = [view.spread(result["reward"]), view.spread(result["gain"]), percent(result["utilisation"]["mean"])]
-        rows.append([name, *([view.spread(gap), share] if regret else []), *earned])
+        cells = tail_cells(gap if regret else result["reward"], lost=regret)[: len(tails)]
+        row = [name, *([view.spread(gap), share, *cells] if regret else []), view.spread(result["reward"])]
+        row += [*([] if regret else cells), view.spread(result["gain"]), percent(result["utilisation"]["mean"])]
+        rows.append(row)
     return PageTable("What each controller earned", headings, rows)
 
 
@@ -117,6 +132,8 @@ def curve_words(view: StudyView, ends: dict[str, dict[str, float]], what: str) -
 
 def _account_chart(view: StudyView, frame: pd.DataFrame, name: str, title: str, what: str, y: str) -> Chart:
     spec = lines(view.looks, view.units.timed("time"), y, band=view.count > 1)
+    if name in NEVER_NEGATIVE:
+        spec = from_zero(spec)
     heads = {"who": "controller", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
     data = _columns(frame, who="controller", time="time", mean="mean", low="low", high="high")
     words = curve_words(view, _last(frame), what)
@@ -130,7 +147,7 @@ def regret_section(view: StudyView) -> Section | None:
     if frame is None:
         return None
     charts = []
-    for kind in ("gap", *(k for k in KINDS if k != "gap")):
+    for kind in MEANINGS:
         rows = frame[(frame["account"] == kind) & frame["mean"].notna()]
         if len(rows):
             title = f"{kind}: {MEANINGS[kind]}"
@@ -166,7 +183,7 @@ def rewards_section(view: StudyView) -> Section | None:
     spec, legend, best = chart.spec, list(chart.legend), view.results[0]["optimal_gain"]
     if best is not None:
         spec = with_line(spec, best, y)
-        legend.append(Key(f"best possible, {number(best, 6)}", Look("currentColor", (2.5, 1.5))))
+        legend.append(Key(f"best possible, {number(best, 6)}", REFERENCE))
     note = f"{chart.note} From a hundredth of the time on: before, all is chance."
     chart = Chart(chart.name, chart.title, chart.words, spec, chart.data, chart.headings, legend, note)
     why = [f"No regret is shown: {view.no_optimum}."] if view.no_optimum else []
@@ -174,24 +191,65 @@ def rewards_section(view: StudyView) -> Section | None:
 
 
 def causes_section(view: StudyView) -> Section | None:
-    """The gap account by class and cause, at the end."""
+    """The gap account by class and cause: in time, and at the end."""
     if view.no_optimum:
         return None
     charts = []
     for k, name in enumerate(view.detailed):
-        samples = {cause: [] for cause in CAUSES}  # type: dict[str, list[Any]]
-        for table in view.study.trial_columns(view.point, name, list(CAUSES)):
-            for cause in CAUSES:
-                samples[cause].append(np.asarray(table.column(cause)[-1].as_py(), dtype=float))
-        if samples[CAUSES[0]]:
-            charts.append(_cause_chart(view, k, name, {cause: np.array(rows) for cause, rows in samples.items()}))
+        times, samples = _causes(view, name)
+        if len(samples):
+            ends = {cause: samples[:, c, -1] for c, cause in enumerate(CAUSES)}
+            charts.append(_cause_chart(view, k, name, ends))
+            if (curves := _cause_curves(view, k, name, times, samples)) is not None:
+                charts.append(curves)
     if not charts:
         return None
     words = [
-        "The gap account at the end, by class and by what was wrong: a job let in that the best policy turns away, or "
-        "one turned away that it lets in. Each chart has its own scale."
+        "The gap account by class and by what was wrong: a job let in that the best policy turns away, or one turned "
+        "away that it lets in. Of each controller at the end, and in time; each chart has its own scale."
     ]
     return Section(f"{view.prefix}causes", "Lost on whom, and how", [*words, *view.few], charts)
+
+
+def _causes(view: StudyView, name: str) -> tuple[FloatArray, FloatArray]:
+    """Times, and what was lost up to them: by replication, cause, time and class."""
+    times, samples = np.empty(0), []
+    for table in view.study.trial_columns(view.point, name, ["time", *CAUSES]):
+        times = table.column("time").to_numpy()
+        by_cause = [table.column(cause).combine_chunks().flatten().to_numpy(zero_copy_only=False) for cause in CAUSES]
+        samples.append(np.array(by_cause).reshape(len(CAUSES), times.size, len(view.class_names)))
+    return times, np.array(samples)
+
+
+def _cause_curves(view: StudyView, k: int, name: str, times: FloatArray, samples: FloatArray) -> Chart | None:
+    """In time, those on whom anything was lost; the largest if they are many."""
+    found: list[tuple[float, str, tuple[FloatArray, FloatArray, FloatArray]]] = []
+    for i, job_class in enumerate(view.class_names):
+        for c, cause in enumerate(CAUSES):
+            spread = interval(samples[:, c, :, i])
+            if spread[0][-1] > 0.0:
+                found.append((float(spread[0][-1]), f"{job_class}, {cause.replace('_', ' ')}", spread))
+    if not found:
+        return None
+    least = sorted((end for end, *_ in found), reverse=True)[:MOST_CURVES][-1]
+    shown = [one for one in found if one[0] >= least][:MOST_CURVES]
+    kept = thinned(times.size, MOST_TIMES)
+    data: Columns = {"who": [], "time": [], "mean": [], "low": [], "high": []}
+    for _, who, spread in shown:
+        data["who"] += [who] * len(kept)
+        data["time"] += rounded(times[kept])
+        for column, values in zip(SPREADS, spread, strict=True):
+            data[column] += rounded(values[kept])
+    pairs = looks(f"{job_class}, {cause.replace('_', ' ')}" for job_class in view.class_names for cause in CAUSES)
+    style = {who: pairs[who] for _, who, _ in shown}  # the same in every controller's chart
+    y = money(view, "lost so far")
+    spec = from_zero(lines(style, view.units.timed("time"), y, band=view.count > 1))
+    most = max(shown, key=lambda one: one[0])
+    left = f" The {len(shown)} largest of {len(found)}." if len(shown) < len(found) else ""
+    words = f"Lost by {name} in time, by class and cause. The most at the end: {most[1]}, {number(most[0])}."
+    heads = {"who": "class and cause", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
+    note = f"{view.band}{left} On whom nothing was lost is left out."
+    return Chart(f"{view.prefix}cause-time-{k}", f"{name}, in time", words, spec, data, heads, legend_of(style), note)
 
 
 def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) -> Chart:
@@ -209,21 +267,25 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
                 data[column].append(value)
             said.append(f"{job_class} {titles[cause]} {with_interval(mean, high - mean if view.count > 1 else None)}")
     x = money(view, "lost")
-    classes = alt.Y("group:N", sort=None, title=None)
+    classes = alt.Y("group:N", sort=view.class_names, title=None, scale=alt.Scale(domain=view.class_names))
     offset = alt.YOffset("cause:N", sort=list(colours))
-    fill = alt.Color(
-        "cause:N", scale=alt.Scale(domain=list(colours), range=[c.colour for c in colours.values()]), legend=None
-    )
     tips = tooltips(group_N="class", cause_N="", mean_Q=x)
     bars = (
         base()
-        .mark_bar(opacity=0.85)
-        .encode(x=axis(x, "mean", side="x", zero=True), y=classes, yOffset=offset, color=fill, tooltip=tips)
+        .mark_bar(strokeWidth=1.5)
+        .encode(
+            x=axis(x, "mean", side="x", zero=True, room=6),
+            y=classes,
+            yOffset=offset,
+            tooltip=tips,
+            strokeOpacity=alt.condition("datum.mean > 0", alt.value(1), alt.value(0)),  # no line for a bar of nothing
+            **two_kinds(colours, "cause"),
+        )
     )
     ends = (
         base()
         .mark_rule(strokeWidth=2)
-        .encode(x=axis(x, "low", side="x", zero=True), x2="high:Q", y=classes, yOffset=offset)
+        .encode(x=axis(x, "low", side="x", zero=True, room=6), x2="high:Q", y=classes, yOffset=offset)
     )
     layers = [bars, ends] if view.count > 1 else [bars]
     heads = {"group": "class", "cause": "cause", "mean": money(view, "mean"), "low": "low", "high": "high"}
@@ -231,7 +293,9 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
     note = "Bar: mean; line: its 95 % interval." if view.count > 1 else ""
     height = 30 + 44 * len(view.class_names)
     spec = finished(alt.layer(*layers), height=min(height, 1200))
-    return Chart(f"{view.prefix}cause-{k}", name, words, spec, data, heads, legend_of(colours, "band"), note)
+    return Chart(
+        f"{view.prefix}cause-{k}", f"{name}, at the end", words, spec, data, heads, legend_of_two(colours), note
+    )
 
 
 def differences_section(view: StudyView) -> Section | None:
@@ -244,9 +308,9 @@ def differences_section(view: StudyView) -> Section | None:
     kind = "gap" if "gap" in kinds else kinds[0]
     first, what = view.names[0], "regret" if kind == "gap" else "reward"
     rows = frame[frame["account"] == kind]
-    looks = {name: look for name, look in view.looks.items() if name != first}
+    others = {name: look for name, look in view.looks.items() if name != first}
     y = money(view, f"{what} less that of the first")
-    spec = lines(looks, view.units.timed("time"), y)
+    spec = lines(others, view.units.timed("time"), y)
     spec = with_line(spec, 0.0, y)
     ends = _last(rows)
     words = curve_words(
@@ -261,7 +325,7 @@ def differences_section(view: StudyView) -> Section | None:
         spec,
         data,
         heads,
-        legend_of(looks),
+        legend_of(others),
         view.band,
     )
     nothing = dict.fromkeys(SPREADS, np.nan)
@@ -269,7 +333,7 @@ def differences_section(view: StudyView) -> Section | None:
     table = PageTable(
         money(view, f"Difference to {first} at the end"),
         ["controller", *(k.replace("_", " ") for k in kinds)],
-        [[name, *(_with_half(last[k].get(name, nothing), view.count) for k in kinds)] for name in looks],
+        [[name, *(_with_half(last[k].get(name, nothing), view.count) for k in kinds)] for name in others],
     )
     about = [
         "Replication by replication on the same jobs, so that their luck cancels: far sharper than the accounts are."
@@ -329,10 +393,21 @@ def quantiles_section(view: StudyView) -> Section | None:
         legend_of(view.looks),
         note,
     )
+    table = PageTable(
+        money(view, "Lost at the end" if regret else "Earned at the end"),
+        ["controller", "mean", *tail_headings(lost=regret)],
+        [
+            [name, view.spread(spread), *tail_cells(spread, lost=regret)]
+            for name, result in zip(view.names, view.results, strict=True)
+            for spread in [result["regret"]["gap"] if regret else result["reward"]]
+        ],
+    )
     charts = [chart]
     if (strip := _strip(view, kind)) is not None:
         charts.append(strip)
-    return Section(f"{view.prefix}quantiles", "From replication to replication", charts=charts)
+    notes = [f"{tail_words(view.count, lost=regret)}."]
+    title = "From replication to replication: what bad luck costs"
+    return Section(f"{view.prefix}quantiles", title, charts=charts, tables=[table], notes=notes)
 
 
 def _strip(view: StudyView, kind: str) -> Chart | None:
@@ -354,7 +429,7 @@ def _strip(view: StudyView, kind: str) -> Chart | None:
     marks = (
         base()
         .mark_tick(thickness=2, opacity=0.8)
-        .encode(x=axis(x, "value", log=log, side="x"), y=who, color=colours, tooltip=tips)
+        .encode(x=axis(x, "value", log=log, side="x", room=6), y=who, color=colours, tooltip=tips)
     )
     data: Columns = {
         "who": [str(n) for n in frame["controller"]],

@@ -11,6 +11,7 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.study_pictures import print_pictures
+from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
 from queueing_ucrl.units import Units
 
 Spread = dict[str, float | None]
@@ -93,22 +94,32 @@ def _print_answer(console: Console, results: list[Result], units: Units) -> None
         f"{units.per_time}, {number(total, 6)} in all. Wrong decisions lost of it:",
     )
     print_line(console)
-    table = Table("controller", units.paid("lost"), "of the best")
+    count = results[0]["replications"]
+    tails = tail_headings(lost=True) if count > 1 else []
+    table = Table("controller", units.paid("lost"), "of the best", *tails)
     for result in sorted(lost, key=lambda result: result["regret"]["gap"]["mean"]):
         gap = result["regret"]["gap"]
         share = percent(gap["mean"] / total, 2) if total else NOTHING
-        table.add(result["controller"], _with_interval(gap, result["replications"]), share)
+        cells = tail_cells(gap, lost=True)[: len(tails)]
+        table.add(result["controller"], _with_interval(gap, result["replications"]), share, *cells)
     table.print(console)
+    if tails:
+        print_words(console, tail_words(count, lost=True), style="dim")
     print_line(console)
 
 
 def _print_earnings(console: Console, results: list[Result], units: Units) -> None:
-    table = Table("earned", units.paid("total"), f"per {units.per_time}", "servers busy")
+    count = results[0]["replications"]
+    tails = tail_headings(lost=False) if count > 1 and results[0]["no_optimum"] else []  # else losses have them
+    table = Table("earned", units.paid("total"), *tails, f"per {units.per_time}", "servers busy")
     for result in results:
-        earned = (_with_interval(result[kind], result["replications"]) for kind in ("reward", "gain"))
-        table.add(result["controller"], *earned, percent(result["utilisation"]["mean"]))
+        total, gain = (_with_interval(result[kind], count) for kind in ("reward", "gain"))
+        cells = tail_cells(result["reward"], lost=False)[: len(tails)]
+        table.add(result["controller"], total, *cells, gain, percent(result["utilisation"]["mean"]))
     table.print(console)
     print_words(console, "total: with the waits as they were; per time: with their expected costs", style="dim")
+    if tails:
+        print_words(console, tail_words(count, lost=False), style="dim")
     print_line(console)
 
 

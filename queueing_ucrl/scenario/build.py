@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -71,16 +72,24 @@ def _service(file: File, folder: Path) -> Law | None:
 
 def _job_class(c: Class, file: File, rows: Rows | None, folder: Path) -> JobClass:
     cost, pattern = c.holding_cost.made() if c.holding_cost else Free(), c.pattern.made() if c.pattern else Steady()
-    laws = {name: part.made(folder) for name, part in (("service", c.service), ("patience", c.patience)) if part}
-    more = {**laws, "abandonment_cost": c.abandonment_cost, "reward_at": c.reward_at}
+    parts = {"service": c.service, "patience": c.patience, "pays": c.pays}
+    laws = {name: part.made(folder) for name, part in parts.items() if part}
+    reward = math.nan if c.reward is None else c.reward  # then what its jobs pay says it
+    more: dict[str, Any] = {**laws, "abandonment_cost": c.abandonment_cost, "reward_at": c.reward_at}
+    if c.balking is not None:
+        more["balking"] = c.balking.made()
+    if c.arrival_rates is not None:
+        return JobClass(
+            c.name, reward=reward, holding_cost=cost, pattern=pattern, arrival_rates=c.arrival_rates, **more
+        )
     try:
         arrivals = _arrivals(c, file, rows, folder)
     except ValueError as error:
         raise ValueError(f"class {c.name!r}: {error}") from None
     if arrivals is None:
         assert c.arrival_rate is not None
-        return JobClass(c.name, c.arrival_rate, c.reward, cost, pattern, **more)
-    return JobClass(c.name, reward=c.reward, holding_cost=cost, arrivals=arrivals, **more)
+        return JobClass(c.name, c.arrival_rate, reward, cost, pattern, **more)
+    return JobClass(c.name, reward=reward, holding_cost=cost, arrivals=arrivals, **more)
 
 
 def _arrivals(c: Class, file: File, rows: Rows | None, folder: Path) -> ArrivalProcess | None:
@@ -115,8 +124,9 @@ def _check_names(table: TraceTable | None, rows: Rows, classes: list[Class]) -> 
             f"class of this scenario"
         )
     for c in classes:
-        if c.name in present and not (c.arrival_rate is None and c.arrivals is None):
-            key = "arrivals" if c.arrival_rate is None else "arrival_rate"
+        keys = [key for key in ("arrival_rate", "arrivals", "arrival_rates") if getattr(c, key) is not None]
+        if c.name in present and keys:
+            key = keys[0]
             raise ValueError(
                 f"class {c.name!r}: {key} must not stand beside the trace of all classes, which has its jobs: keep one "
                 f"of the two"

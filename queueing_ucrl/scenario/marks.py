@@ -19,6 +19,8 @@ WANTED: dict[tuple[str, ...], str] = {
     ("capacity",): "how many jobs there is room for, waiting or served, such as 20",
     ("service_rate",): "how many jobs one busy server finishes per unit of time, such as 0.25",
     ("arrival_rate",): "how many jobs of this class come per unit of time, such as 1.5",
+    ("arrival_rates",): "how many ask to be let in per unit of time, by the number of jobs, such as [2.0, 1.5, 1.0]",
+    ("balking",): 'who asks to be let in, such as { kind = "geometric", ratio = 0.8 }',
     ("reward",): "what a job of this class pays, such as 5.0",
     ("reward_at",): 'when it pays: "admission", "start" or "end"',
     ("abandonment_cost",): "what it costs when a job of this class gives up, such as 2.0",

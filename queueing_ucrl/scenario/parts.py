@@ -23,6 +23,7 @@ from pydantic import (
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.arrivals import ArrivalProcess, Poisson, Renewal
+from queueing_ucrl.model.balking import BalkingTable, GeometricBalking, LinearBalking
 from queueing_ucrl.model.batches import LARGEST_BATCH, Batches, BatchSizes, EmpiricalSizes, FixedSizes, GeometricSizes
 from queueing_ucrl.model.costs import Deadline, Free, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.laws import (
@@ -35,6 +36,7 @@ from queueing_ucrl.model.laws import (
     HyperExponential,
     LogNormal,
     Pareto,
+    TwoPoint,
     Uniform,
     Weibull,
 )
@@ -128,6 +130,12 @@ _PATTERNS = [
     _part(Steps, times=list[Positive], factors=_FACTORS, period=Positive),
     _part(Sinusoid, amplitude=_SHARE, period=Positive, phase=_FINITE),
 ]
+_WHOLE = Annotated[int, Field(ge=0)]
+_BALKING = [
+    _part(GeometricBalking, ratio=_SHARE, above=_WHOLE),
+    _part(LinearBalking, limit=Positive, above=_WHOLE),
+    _part(BalkingTable, probability=Annotated[list[_SHARE], Field(min_length=1, max_length=LONGEST_LIST)]),
+]
 _LAWS = [
     _part(Exponential, rate=Positive),
     _part(Deterministic, value=Positive),
@@ -137,6 +145,7 @@ _LAWS = [
     _part(LogNormal, mean=Positive, cv=Positive),
     _part(Weibull, mean=Positive, cv=Positive),
     _part(Pareto, mean=Positive, shape=Positive),
+    _part(TwoPoint, mean=Positive, probability=Annotated[float, Field(gt=0, le=1)]),
     _part(Uniform, low=NotNegative, high=Positive),
     EmpiricalTable,
 ]
@@ -147,10 +156,13 @@ if TYPE_CHECKING:
 
     class PatternTable(Part): ...
 
+    class BalkingPart(Part): ...
+
     class LawTable(Part): ...
 else:
     CostTable = Annotated[reduce(or_, _COSTS), Field(discriminator="kind")]
     PatternTable = Annotated[reduce(or_, _PATTERNS), Field(discriminator="kind")]
+    BalkingPart = Annotated[reduce(or_, _BALKING), Field(discriminator="kind")]
     LawTable = Annotated[reduce(or_, _LAWS), Field(discriminator="kind")]
 
 
@@ -309,10 +321,11 @@ def _by_kind(parts: list[Any]) -> dict[str, type[Part]]:
 
 
 # by the key that they stand under, and by their kind
-LAW_KEYS = ("service", "patience", "law", "uptime", "downtime", "time")
+LAW_KEYS = ("service", "patience", "pays", "law", "uptime", "downtime", "time")
 KINDS: dict[str, dict[str, type[Part]]] = {
     "holding_cost": _by_kind(_COSTS),
     "pattern": _by_kind(_PATTERNS),
+    "balking": _by_kind(_BALKING),
     **{key: _by_kind(_LAWS) for key in LAW_KEYS},
     "arrivals": _by_kind(_ARRIVALS),
 }

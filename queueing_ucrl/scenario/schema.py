@@ -21,13 +21,16 @@ from pydantic_core import PydanticCustomError
 from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.files import digest_of
 from queueing_ucrl.messages import is_one_line, shown_path
+from queueing_ucrl.model.balking import by_state
 from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.model.servers import INTERRUPTED, LEAVING, Shifts
 from queueing_ucrl.model.system import DISCIPLINES, LARGEST_TABLE, REWARD_AT
 from queueing_ucrl.scenario.columns import checked_file
 from queueing_ucrl.scenario.parts import (
+    LONGEST_LIST,
     ArrivalsTable,
+    BalkingPart,
     CostTable,
     DayFactorTable,
     FileName,
@@ -93,12 +96,15 @@ def _needed(value: Any, info: ValidationInfo, instead: str, elsewhere: str) -> A
 class Class(Section):
     name: Name
     arrivals: ArrivalsTable | None = None
+    arrival_rates: Annotated[list[NotNegative], Field(min_length=1, max_length=LONGEST_LIST)] | None = None
     arrival_rate: Annotated[Positive | None, Field(validate_default=True)] = None
     day_factor: DayFactorTable | None = None
-    reward: NotNegative
+    pays: LawTable | None = None
+    reward: Annotated[NotNegative | None, Field(validate_default=True)] = None
     reward_at: Literal[REWARD_AT] = "admission"  # type: ignore[valid-type]
     holding_cost: CostTable | None = None
     pattern: PatternTable | None = None
+    balking: BalkingPart | None = None
     service: LawTable | None = None
     patience: LawTable | None = None
     abandonment_cost: NotNegative = 0.0
@@ -106,8 +112,27 @@ class Class(Section):
     @field_validator("arrival_rate")
     @classmethod
     def _comes(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if value is None and info.data.get("arrival_rates") is not None:
+            return None
         rate: float | None = _needed(value, info, "arrivals", "trace")
         return rate
+
+    @field_validator("reward")
+    @classmethod
+    def _is_worth(cls, value: float | None, info: ValidationInfo) -> float | None:
+        reward: float | None = _needed(value, info, "pays", "")
+        return reward
+
+    @model_validator(mode="after")
+    def _asks(self) -> Class:
+        """Rates by state take the place of a rate, of another way of coming and of balking."""
+        if self.arrival_rates is not None:
+            others = {name: getattr(self, name) for name in ("arrivals", "arrival_rate", "day_factor", "balking")}
+            for name, value in others.items():
+                if value is not None:
+                    raise ValueError(f"arrival_rates must not stand beside {name}: keep one of the two")
+            by_state(self.arrival_rates, "arrival_rates")
+        return self
 
 
 class ShiftsTable(Section):

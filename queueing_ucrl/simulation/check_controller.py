@@ -24,6 +24,7 @@ from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally
 from queueing_ucrl.learning.registry import as_controller
 from queueing_ucrl.messages import printable, shortened
 from queueing_ucrl.model.costs import Deadline, Linear
+from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import JobClass, Queue, System
@@ -33,7 +34,10 @@ SEED = 20
 LATENCY = 3.0
 _BRIEFLY: dict[str, Any] = {"horizon": 25.0, "seed": SEED, "grid": ()}
 LONGEST_MESSAGE = 300  # characters
-TRAITS = ("knows_truth", "decides_each_arrival", "sees_ticks", "knows_service_rate", "knows_patience")
+TRAITS = (
+    *("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"),
+    *("knows_service_rate", "knows_patience", "knows_rewards", "knows_holding_costs", "sees_rejected", "sees_classes"),
+)
 
 
 def _queues(largest: int) -> dict[str, Queue]:
@@ -41,6 +45,7 @@ def _queues(largest: int) -> dict[str, Queue]:
         rewards, costs = (5.0, 3.0, 9.0), (Linear(0.1), Linear(0.1), Deadline(4.0, 1.5))
         return [JobClass("abc"[i], rate, rewards[i], costs[i], pattern or Steady()) for i, rate in enumerate(rates)]
 
+    two = classes(1.0, 0.7)
     return {
         "one class": Queue(1, 5, 1.0, classes(1.0)),
         "three classes": Queue(2, 8, 0.7, classes(1.0, 0.7, 0.3)),
@@ -48,6 +53,7 @@ def _queues(largest: int) -> dict[str, Queue]:
         "many places": Queue(3, largest, 0.4, classes(1.0, 0.7)),
         "arrivals that are rare": Queue(2, 6, 1.0, classes(0.01, 0.02)),
         "rates that change in time": Queue(2, 6, 0.8, classes(1.0, 0.7, pattern=Sinusoid(0.5, 10.0))),
+        "jobs that pay all or nothing": Queue(2, 6, 0.8, [replace(c, pays=TwoPoint(c.reward, 0.3)) for c in two]),
     }
 
 
@@ -88,7 +94,7 @@ class ControllerReport:
 def check_controller(controller: Any, queues: Mapping[str, Queue] | Sequence[Queue] | None = None) -> ControllerReport:
     """Run a controller (an object or a name) through all that the engines may do to it, and say what is wrong.
 
-    queues: to try it on, with or without names, in place of six small ones; for a controller made for a queue of its
+    queues: to try it on, with or without names, in place of seven small ones; for a controller made for a queue of its
     own. It raises nothing itself: the report's `ok` and `findings` say what was found, and it prints well.
     """
     kept = np.random.get_state(), random.getstate()  # noqa: NPY002
@@ -218,7 +224,7 @@ class _Examination:
             self.note("two runs with the same random numbers differ: it has others, or remembers earlier runs", "a run")
         elif not runs[0].equals(runs[1]):
             self.note("the two engines differ: its answers depend on more than what it is shown", "a run")
-        return made.sees_ticks or self._run(made, queue, engines[0], LATENCY) is not None
+        return made.sees_ticks or made.counts_visits or self._run(made, queue, engines[0], LATENCY) is not None
 
     def _run(self, made: Controller, queue: Queue, engine: str, latency: float) -> Any:
         place = self.place
@@ -264,7 +270,7 @@ class _Drive:
             if len(self.tallies) == 2:
                 consequence = "so a run under it cannot be put aside and taken up again"
                 duplicates = self.examination.copies("a session in the middle of a run", self.session, consequence)
-            tally = make(self.queue, plan, now, ticks=self.made.sees_ticks)
+            tally = make(self.queue, plan, now, ticks=self.made.sees_ticks or self.made.counts_visits)
             given.append(tally)
             self.tallies.append((what, copy.deepcopy(tally)))
             plan = self._plan(f"review() {what}", tally.now, self.session.review, tally)
@@ -316,6 +322,7 @@ class _Drive:
 
     def _give_to_an_engine(self, answers: _Answers) -> None:
         answers.name, answers.sees_ticks = self.made.name, self.made.sees_ticks  # type: ignore[misc]
+        answers.counts_visits = self.made.counts_visits  # type: ignore[misc]
         try:
             simulate(self.queue, answers, engine="simpy", **_BRIEFLY)
         except Exception as error:
@@ -330,7 +337,9 @@ class _Watched(Controller):
         self.made, self.examination = made, examination
         self.name = made.name  # type: ignore[misc]
         self.knows_truth, self.sees_ticks = made.knows_truth, made.sees_ticks  # type: ignore[misc]
+        self.counts_visits = made.counts_visits  # type: ignore[misc]
         self.decides_each_arrival = made.decides_each_arrival  # type: ignore[misc]
+        self.learns_each_tick = made.learns_each_tick  # type: ignore[misc]
 
     @property
     def knows_service_rate(self) -> bool:
@@ -339,6 +348,22 @@ class _Watched(Controller):
     @property
     def knows_patience(self) -> bool:
         return self.made.knows_patience
+
+    @property
+    def knows_rewards(self) -> bool:
+        return self.made.knows_rewards
+
+    @property
+    def knows_holding_costs(self) -> bool:
+        return self.made.knows_holding_costs
+
+    @property
+    def sees_rejected(self) -> bool:
+        return self.made.sees_rejected
+
+    @property
+    def sees_classes(self) -> bool:
+        return self.made.sees_classes
 
     def model_gap(self, system: System) -> str:
         return self.made.model_gap(system)
@@ -406,7 +431,18 @@ def _tally(queue: Queue, plan: Plan, before: float, now: float, jobs: int, depar
         seen = TickTally(visits, ups, downs, 0.5 * ups, 0.25 * ups)
     gaps = duration if jobs else 0.0
     arrivals = np.full(m, jobs, dtype=np.int64)
-    return Tally(now, duration, arrivals, gaps, gaps, admissions, time_in_state, departures, 0.5 * duration, seen)
+    paid = jobs * queue.job_rewards
+    return Tally(
+        *(now, duration, arrivals, gaps, gaps, admissions, time_in_state, departures, 0.5 * duration, seen),
+        paid_count=arrivals,
+        paid_sum=paid,
+        paid_square_sum=2.0 * paid * queue.job_rewards,
+        most_paid=2.0 * queue.job_rewards * (jobs > 0),
+        wait_count=arrivals // 2,
+        wait_sum=np.full(m, 0.3 * jobs * duration),
+        wait_cost_sum=0.1 * paid,
+        open_time=np.full(m, 0.5 * duration),
+    )
 
 
 def _review(lateness: float, jobs: int) -> Callable[..., Tally]:

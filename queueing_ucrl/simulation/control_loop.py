@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.learning.controller import Belief, Controller, Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.learning.online.memory import Memory, no_memory
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.ledger import (
     ABANDONED,
     ARRIVED,
+    BLOCKED,
     DEPARTED,
     EPISODE_COLUMNS,
     FOUND,
@@ -47,6 +50,9 @@ def begin_session(system: System, controller: Controller, rng: np.random.Generat
             if decides
             else f"controller {name}: says decides_each_arrival = True, but its session has no `decide`"
         )
+    remembers = isinstance(getattr(session, "memory", None), Memory)
+    if controller.learns_each_tick and not (controller.sees_ticks and remembers):
+        raise TypeError(f"controller {name}: one with learns_each_tick = True must see ticks, and have a Memory")
     return session
 
 
@@ -58,20 +64,31 @@ class ControlLoop:
     ) -> None:
         self.system = ledger.comparator.system
         self.name = controller.name
-        self.ticking = controller.sees_ticks
+        self.idle_ticks = controller.sees_ticks  # those of the uniformized chain at which nothing happens
+        self.ticking = controller.sees_ticks or controller.counts_visits
+        self.sees_rejected, self.sees_classes = controller.sees_rejected, controller.sees_classes
+        self.sees_payments, self.sees_waits = not controller.knows_rewards, not controller.knows_holding_costs
         self.session = begin_session(self.system, controller, rng)
+        self.memory: Memory = self.session.memory if controller.learns_each_tick else no_memory()
         self.solver = SolverService()
         self.ledger = ledger
         self.on_review = on_review
         self.episode = 1
         self.plan: Plan | None = None
         self.policy: Policy | None = None
+        self._iterations: int | None = None  # of the solver, in this episode
+        self._rewards = self.system.rewards
         self._drifts, self._steady = self.system.drifts, not self.system.unsteady
         states = np.arange(self.system.capacity + 1.0)
         busy = np.minimum(states, self.system.most_servers)  # servers, by state
         self._busy_and_waiting = np.array([busy, states - busy])
         self._admitted = np.zeros_like(ledger.admitted)  # up to the last review, as all that follows
+        self._rejected = np.zeros_like(ledger.rejected)
         self._counts = np.zeros_like(ledger.counts)
+        self._paid = np.zeros_like(ledger.paid)
+        self._waited = np.zeros_like(ledger.waits.seen)
+        self._time_in_state = np.zeros(self.system.capacity + 1)  # of this episode, up to the last change of policy
+        self._open_time = np.zeros(len(self.system.classes))  # in that time
         self._began = 0.0
         self._idle = 0
 
@@ -94,7 +111,8 @@ class ControlLoop:
             _needs(self.session, "review", self.name)
         if plan.visit_limits is not None:
             if not self.ticking:
-                raise ValueError(f"controller {self.name}: visit limits are for controllers with sees_ticks = True")
+                needed = "sees_ticks = True or counts_visits = True"
+                raise ValueError(f"controller {self.name}: visit limits are for controllers with {needed}")
             limits = np.asarray(plan.visit_limits)
             whole = limits.dtype.kind in "iu" and limits.shape == (self.system.capacity + 1,)
             if not whole or np.any(limits < 1) or np.any(limits > np.iinfo(np.int64).max):
@@ -128,8 +146,10 @@ class ControlLoop:
         policy = plan.policy
         if policy is None:
             assert plan.request is not None
-            policy = self.solver.answer(plan.request, now).policy
+            solution = self.solver.answer(plan.request, now)
+            policy, self._iterations = solution.policy, (self._iterations or 0) + solution.iterations
         self._check_fits(policy)
+        self._check_sees(policy)
         self.policy = policy
         self.ledger.adopt(now, policy)
         return policy
@@ -152,6 +172,33 @@ class ControlLoop:
                 f"controller {self.name}: its policy has a table of {shape[0]} rows and {shape[1]} classes, "
                 f"the system needs {rows} rows and has {m} classes"
             )
+
+    def _check_sees(self, policy: Policy) -> None:
+        """Whether the policy needs no more than the controller sees of those who are at the door."""
+        if not self.sees_rejected and policy.sees_more:
+            raise ValueError(
+                f"controller {self.name}: says sees_rejected = False, so its policies must be tables by number of jobs"
+            )
+        if not self.sees_classes and not np.all(policy.admits == policy.admits[:, :1]):
+            raise ValueError(
+                f"controller {self.name}: says sees_classes = False, so its policies must treat all classes alike"
+            )
+
+    def pass_open_time(self, time_in_state: FloatArray) -> None:
+        """The policy in force is about to change: add up in which time jobs of each class would have been let in."""
+        if self.policy is not None:
+            since = time_in_state - self._time_in_state
+            self._open_time += (self.policy.admits * since[:-1, None]).sum(axis=0)
+        self._time_in_state = time_in_state.copy()
+
+    def table(self) -> BoolArray:
+        """The admission table in force, not to be written into: the policy's, or the one that a learner writes."""
+        assert self.policy is not None
+        if not self.memory.run.size:
+            return self.policy.admits
+        table = self.memory.table.view()
+        table.flags.writeable = False
+        return table
 
     def strides(self) -> IntArray:
         """The policy in force is asked at row sum_i strides[i] n_i + environment_stride e of its table."""
@@ -179,31 +226,67 @@ class ControlLoop:
         """
         ledger, (gap_sum, truncated_gap_sum, waiting_time, environment) = self.ledger, sums
         since = ledger.counts - self._counts
+        admissions, rejections, blocked = (
+            ledger.admitted - self._admitted,
+            ledger.rejected - self._rejected,
+            since[BLOCKED],
+        )
+        arrivals, more = since[ARRIVED], self._payments(since, admissions) if self.sees_payments else {}
+        if self.sees_waits:
+            more |= dict(zip(("wait_sum", "wait_cost_sum"), ledger.waits.seen[1:] - self._waited[1:], strict=True))
+            more["wait_count"] = (ledger.waits.seen[0] - self._waited[0]).astype(np.int64)
+            self._waited[:] = ledger.waits.seen
+        if not self.sees_rejected:
+            self.pass_open_time(time_in_state)
+            more["open_time"], self._open_time = self._open_time, np.zeros_like(self._open_time)
+            self._time_in_state = np.zeros_like(self._time_in_state)
+            arrivals, gap_sum, truncated_gap_sum = admissions.sum(axis=0), math.nan, math.nan
+            rejections, blocked = np.zeros_like(rejections), np.zeros_like(blocked)
+        departed = since[DEPARTED]
         if self._steady:
-            busy_time, waiting_time = (self._busy_and_waiting * time_in_state).sum(axis=1).tolist()
+            busy_time, waiting_time = np.add.reduce(self._busy_and_waiting * time_in_state, axis=1).tolist()
         else:
             busy_time = float(sum(busy_time_by_class.tolist()))
         seen = Tally(
             now=now,
             duration=now - self._began,
-            arrivals=since[ARRIVED],
+            arrivals=arrivals,
             gap_sum=gap_sum,
             truncated_gap_sum=truncated_gap_sum,
-            admissions=ledger.admitted - self._admitted,
+            admissions=admissions,
+            rejections=rejections,
+            blocked=blocked,
             time_in_state=time_in_state,
-            departures=sum(since[DEPARTED].tolist()),
+            departures=sum(departed.tolist()),
             busy_time=busy_time,
             ticks=ticks,
             abandonments=since[ABANDONED],
             starts=since[STARTED],
-            departures_by_class=since[DEPARTED],
+            departures_by_class=departed,
             busy_time_by_class=busy_time_by_class,
             waiting_time=waiting_time,
             environment=environment,
+            **more,
         )
         self._began = now
-        self._counts[:], self._admitted[:] = ledger.counts, ledger.admitted
+        self._counts += since
+        self._admitted += admissions
+        self._rejected[:] = ledger.rejected
         return seen
+
+    def _payments(self, since: IntArray, admissions: IntArray) -> dict[str, Any]:
+        """What was paid since the last call; where all jobs of a class pay alike, counts say it."""
+        system, ledger = self.system, self.ledger
+        paying = {"admission": admissions.sum(axis=0), "start": since[STARTED], "end": since[DEPARTED]}
+        count = np.array([paying[c.reward_at][i] for i, c in enumerate(system.classes)], dtype=np.int64)
+        if system.pays_differ:
+            total, squares, _ = ledger.paid - self._paid
+            self._paid[:] = ledger.paid
+        else:
+            total, squares = count * system.job_rewards, count * (system.job_rewards * system.job_rewards)
+            self._paid[2] = np.where(count > 0, system.job_rewards, self._paid[2])
+        most = self._paid[2].copy()
+        return {"paid_count": count, "paid_sum": total, "paid_square_sum": squares, "most_paid": most}
 
     def close_episode(self, tally: Tally) -> None:
         """Enter the stretch that ends now into the episode table."""
@@ -217,14 +300,25 @@ class ControlLoop:
                 start=tally.now - tally.duration,
                 end=tally.now,
                 arrivals=tally.arrival_count,
-                expected_reward=float((tally.admissions * self.system.rewards).sum()),
+                expected_reward=float(np.add.reduce(tally.admissions * self._rewards, axis=None)),
                 policy=self.policy,
                 belief={} if belief is None else self._columns(belief),
-                truth_inside=None  # rates that change in time are no one truth
-                if belief is None or self._drifts
-                else belief.contains(self.system.arrival_rates),
+                truth_inside=None if belief is None else self._holds_truth(belief),
+                solver_iterations=self._iterations,
             )
         )
+        self._iterations = None
+
+    def _holds_truth(self, belief: Belief) -> bool | None:
+        """Whether the true rates are plausible; rates that change in time, or with the state, are no one truth.
+
+        A belief about rates by state (`by_state`) is asked about those.
+        """
+        if self._drifts:
+            return None
+        if getattr(belief, "by_state", False):
+            return belief.contains(self.system.queue.rates_by_state[:-1])
+        return None if self.system.balks else belief.contains(self.system.arrival_rates)
 
     def visit_limits(self) -> IntArray:
         """After how many ticks in a state the current plan wants a review; in all other cases, never."""

@@ -57,6 +57,7 @@ def episode_row(episode: Episode, gain: float) -> dict[str, Any]:
         "trunk_reservation": episode.policy.is_trunk_reservation,
         "gain": gain,
         "truth_inside": episode.truth_inside,
+        "solver_iterations": episode.solver_iterations,
         **episode.belief,
     }
 
@@ -127,6 +128,7 @@ def _known_columns() -> dict[str, pa.DataType]:
         "trunk_reservation": pa.bool_(),
         "gain": pa.float64(),
         "truth_inside": pa.bool_(),
+        "solver_iterations": pa.int64(),
     }
 
 

@@ -41,6 +41,7 @@ ROW = np.dtype(
         ("job_class", np.int32),
         ("server", np.int32),  # -1: none; at a shift: servers on duty, at an environment's row: its state
         ("event", np.int8),
+        ("pay", np.float64),  # of the job at this event; 0 where all jobs of a class pay alike, which is known
     ]
 )
 ROW_GROUP = 250_000
@@ -134,7 +135,8 @@ class EventTable:
             chosen = mine & waited
             cost[chosen] = kind.holding_cost(rows["wait"][chosen])
             cost[mine & (event == ABANDON)] += kind.abandonment_cost
-        reward[rewarded] = self.system.job_rewards[job_class[rewarded]]
+        differ = self.system.pays_differ
+        reward[rewarded] = rows["pay"][rewarded] if differ else self.system.job_rewards[job_class[rewarded]]
 
         def dictionary(codes: np.ndarray[Any, Any], values: pa.Array, missing: Any = None) -> pa.Array:
             return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), values)

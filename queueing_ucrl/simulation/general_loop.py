@@ -17,6 +17,8 @@ import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled, inlined
+from queueing_ucrl.learning.online.learn import learn
+from queueing_ucrl.learning.online.memory import LEFT, NOTHING, Memory
 from queueing_ucrl.simulation.changes import ENVIRONMENT_CHANGE, INITIAL_JOB, SHIFT_CHANGE
 from queueing_ucrl.simulation.event_log import (
     ABANDON,
@@ -34,12 +36,17 @@ from queueing_ucrl.simulation.event_log import (
     START,
 )
 from queueing_ucrl.simulation.kernel_state import (
+    ADMITTED,
+    ASKED,
     DUE,
     FULL,
+    OPEN,
     PATIENCE,
+    PAY,
     REACHED,
     REFILL,
     SETUP,
+    TABLE,
     TIME,
     WORK,
     GeneralState,
@@ -104,16 +111,16 @@ def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, ev
     """A row of the log, of a job in the system."""
     if clock.logging:
         row = rows[clock.used_rows]
-        write(row, clock.now, job.number, wait, clock.in_system, clock.episode, job.job_class, event, server)
+        write(row, clock.now, job.number, wait, clock.in_system, clock.episode, job.job_class, event, server, job.pay)
         clock.used_rows += 1
 
 
 @inlined
-def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int) -> None:
+def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int, pay: float) -> None:
     """A row of the log for a job that has no place yet."""
     if clock.logging:
         row = rows[clock.used_rows]
-        write(row, clock.now, clock.jobs, 0.0, clock.in_system, clock.episode, i, event, -1)
+        write(row, clock.now, clock.jobs, 0.0, clock.in_system, clock.episode, i, event, -1, pay)
         clock.used_rows += 1
 
 
@@ -279,6 +286,15 @@ def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) 
 
 
 @inlined
+def _pay(paid: FloatArray, clock: Any, paid_at: IntArray, i: int, pay: float, event: int) -> None:
+    """A job of class i pays, if this is the event at which its class does; where all pay alike, counts say it all."""
+    if clock.pays_differ and paid_at[i] == event:
+        paid[0, i] += pay
+        paid[1, i] += pay * pay
+        paid[2, i] = max(paid[2, i], pay)
+
+
+@inlined
 def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
     """A job of class i arrives: it is counted, and so is the time since the last one."""
     counts[ARRIVED, i] += 1
@@ -291,7 +307,7 @@ def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
 
 
 @compiled
-def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: bool) -> int:
+def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: bool, memory: Memory) -> int:
     """Run up to `until`: arrivals before it, all else before it or at it. Why it came back. O(log S + m) an event.
 
     One long function: the arrays of the state are taken out of it once. A step is that the oldest waiting job gets a
@@ -299,13 +315,14 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
     """
     clock = state.clock[0]
     changes, noted, tallied, ticks = state.changes, state.noted, state.tallied, state.ticks
-    come_times, position, size, come_jobs = state.arrivals
+    come_times, position, size, come_jobs, join, joins = state.arrivals
     change_times, admitted, rejected, grid = changes.time, tallied.admitted, tallied.rejected, noted.times
     jobs, free, servers, idle, (times, ranks, winners) = state.present
     counts, time_in_state, service, strides = tallied.counts, tallied.time_in_state, tallied.service, state.strides
+    paid, paid_at = tallied.paid, state.paid_at
     rows, wait_class, waits = state.buffers
     capacity, classes = admitted.shape
-    row_limit = rows.size - 2
+    row_limit, balking = rows.size - 2, joins.size > 0
     last = grid.size - 1  # the last time of the grid is the horizon, which is noted at the end
     stop = min(until, grid[clock.passed] if clock.passed < last else math.inf)
     come_next, i_next = earliest(come_times)
@@ -318,10 +335,11 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             _hand_over(state, clock)
             first = times[winners[1]]
             continue
-        starts, left, tick = -1, -1, -1  # a job that gets a server, one that is gone, a state that a tick found
+        # a job that gets a server, one that is gone, a state that a tick found, what the tick brings
+        starts, left, tick, what = -1, -1, -1, LEFT
         changed, to_come, rank = -1, math.inf, 0  # a job of which something else is to come, when, and before whom
         entering = due = refill = False
-        i, work, patience, setup = 0, 0.0, math.inf, 0.0
+        i, work, patience, setup, pay = 0, 0.0, math.inf, 0.0, 0.0
         if clock.waiting > 0 and clock.busy < clock.on_duty:
             starts = clock.head
             elapse(clock, clock.now)
@@ -350,8 +368,9 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     there = state.initial[changes.which[k]]
                     entering = True
                     i, work, patience, setup = there.job_class, there.work, there.patience, there.setup
+                    pay = there.pay
                     counts[FOUND, i] += 1
-                    _write_newcomer(rows, clock, i, INITIAL)
+                    _write_newcomer(rows, clock, i, INITIAL, pay)
                 else:
                     _change(state, clock, changes.what[k], changes.which[k], changes.value[k])
                     first = times[winners[1]]
@@ -362,24 +381,36 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             else:
                 i = i_next
                 at = position[i]
-                tick = clock.in_system
+                tick, what = clock.in_system, i if i < classes else NOTHING
                 if i == classes:  # not a job: a candidate for an idle tick
                     if come_jobs[WORK, i, at] < ticks[tick].idle_share:
                         tick = -1
+                elif balking and join[i, at] >= joins[tick, i]:  # it balks
+                    clock.jobs += 1
+                    what = NOTHING
+                    if come_times.size == classes:  # else it is a tick at which nothing happens
+                        tick = -1
                 else:
+                    if clock.decision == OPEN and tick < capacity:
+                        return ASKED
                     _at_the_door(counts, clock, i)
                     event = BLOCK
+                    pay = come_jobs[PAY, i, at] if clock.pays_differ else 0.0
                     if tick == capacity:
                         counts[BLOCKED, i] += 1
-                    elif table[clock.table_row, i]:
-                        event = ADMIT
-                        admitted[tick, i] += 1
                     else:
-                        event = REJECT
-                        rejected[tick, i] += 1
-                    _write_newcomer(rows, clock, i, event)
+                        admits = table[clock.table_row, i] if clock.decision == TABLE else clock.decision == ADMITTED
+                        clock.decision = min(clock.decision, OPEN)
+                        if admits:
+                            event = ADMIT
+                            admitted[tick, i] += 1
+                        else:
+                            event = REJECT
+                            rejected[tick, i] += 1
+                    _write_newcomer(rows, clock, i, event, pay)
                     entering = event == ADMIT
                     if entering:
+                        _pay(paid, clock, paid_at, i, pay, ADMIT)
                         work, patience, setup = (
                             come_jobs[WORK, i, at],
                             come_jobs[PATIENCE, i, at],
@@ -409,6 +440,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     clock.given, clock.given_at = first, clock.now
                 _write_job(rows, clock, job, 0.0, DEPART, -1 if clock.shares else job.server)
                 counts[DEPARTED, i] += 1
+                _pay(paid, clock, paid_at, i, job.pay, DEPART)
                 if not clock.shares:
                     _leave_server(jobs, servers, idle, clock, left)
                 clock.departures += 1
@@ -436,7 +468,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             job = jobs[place]
             job.number, job.job_class, job.arrival = clock.jobs, i, clock.now
             job.work = job.left = work
-            job.setup, job.start = setup, math.nan
+            job.setup, job.start, job.pay = setup, math.nan, pay
             job.server = -1
             if clock.shares:
                 _pass_sharing(clock)
@@ -448,6 +480,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
             if clock.shares:  # with all others
                 job.start, job.server = clock.now, 0
                 counts[STARTED, i] += 1
+                _pay(paid, clock, paid_at, i, pay, START)
                 service[i] += work
                 changed, to_come, rank = place, clock.given + work, job.number
                 _write_job(rows, clock, job, 0.0, START, -1)
@@ -473,6 +506,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                 job.start = clock.now
                 wait = clock.now - job.arrival
                 counts[STARTED, job.job_class] += 1
+                _pay(paid, clock, paid_at, job.job_class, job.pay, START)
                 _write_job(rows, clock, job, wait, START, server)
                 if wait > 0.0:
                     wait_class[clock.used_waits] = job.job_class
@@ -497,6 +531,8 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
         if clock.ticking and tick >= 0:
             ticks[tick].visits += 1
             due = due or ticks[tick].visits == ticks[tick].visit_limit
+            if memory.run.size > 0:
+                learn(memory, tick, what, clock.in_system - tick)
         if refill:  # an empty block has to be filled first: minus the reason says that a review is due as well
             return -DUE if due else REFILL
         if due:

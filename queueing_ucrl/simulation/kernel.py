@@ -21,7 +21,7 @@ from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation import general_loop, patient_loop
 from queueing_ucrl.simulation.changes import CHANGES_AT_A_TIME, ChangeBlock, change_block
 from queueing_ucrl.simulation.engine import Engine, hands_over, posts_at_first, server_count
-from queueing_ucrl.simulation.event_log import REVIEW, ROW
+from queueing_ucrl.simulation.event_log import REVIEW, REWARDED, ROW
 from queueing_ucrl.simulation.kernel_state import (
     CLOCK,
     DUE,
@@ -29,11 +29,14 @@ from queueing_ucrl.simulation.kernel_state import (
     INITIAL_JOBS,
     JOB,
     NEVER,
+    PAY,
     PRESENT,
     REACHED,
     REFILL,
     SERVER,
+    TABLE,
     TICKS,
+    WORK,
     Arrivals,
     Buffers,
     Changes,
@@ -44,6 +47,7 @@ from queueing_ucrl.simulation.kernel_state import (
     Services,
     Tallied,
     open_episode,
+    pass_time,
 )
 from queueing_ucrl.simulation.ledger import Unfinished
 from queueing_ucrl.simulation.sources import JOBS_AT_A_TIME, JobBlock, listed_jobs
@@ -54,15 +58,16 @@ WAITS = 16_384
 
 
 def is_plain(system: System) -> bool:
-    """Whether jobs wait for ever, and c servers are there at all times."""
+    """Whether jobs wait for ever, those of a class all pay alike, and c servers are there at all times."""
     impatient = any(system.patience_of(i) is not None for i in range(len(system.classes)))
-    return not (impatient or system.unsteady or system.initial)
+    return not (impatient or system.unsteady or system.initial or system.pays_differ)
 
 
 class Kernel(Engine):
     """Drives one of the loops from review to review."""
 
     name = "compiled"
+    rows_kept, waits_kept = ROWS, WAITS
 
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
@@ -104,9 +109,7 @@ class Kernel(Engine):
         """Run on to a time. A stop leaves no trace in the path, nor does a copy or a pickle that goes on from here."""
         until = min(until, self.horizon)
         if self.control.plan is None:
-            plan = self.control.first()
-            self._open_episode(plan)
-            self._adopt(plan)
+            self._begin()
         while True:
             target = min(self.next_control, until)
             if self._run_to(target, all_at_until=target < until) and target == until:
@@ -115,6 +118,12 @@ class Kernel(Engine):
                 self._adopt(self.asked)
             else:
                 self._review()
+
+    def _begin(self) -> None:
+        """The doors open with the first policy in force."""
+        plan = self.control.first()
+        self._open_episode(plan)
+        self._adopt(plan)
 
     def _run_to(self, until: float, *, all_at_until: bool) -> bool:
         """Run to a time, telling how far it is on the way; False if a review is due before."""
@@ -127,10 +136,9 @@ class Kernel(Engine):
 
     def _advance(self, until: float, *, all_at_until: bool) -> bool:
         """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
-        assert self.control.policy is not None
-        table, due = self.control.policy.admits, False
+        table, due = self.control.table(), False
         advance: Any = patient_loop.advance if self.plain else general_loop.advance
-        while (reason := advance(self.state, table, until, all_at_until)) != REACHED:
+        while (reason := advance(self.state, table, until, all_at_until, self.control.memory)) != REACHED:
             if reason in (REFILL, -DUE):
                 self._fill(int(self.clock["empty"]))
             if reason in (DUE, -DUE):  # what else leaves at this time comes before the review
@@ -151,6 +159,9 @@ class Kernel(Engine):
 
     def _adopt(self, plan: Plan) -> None:
         """The plan's policy is in force from now on."""
+        if not self.control.sees_rejected and self.control.policy is not None:
+            pass_time(self.clock, self.state.tallied.time_in_state, self.now)
+            self.control.pass_open_time(self.state.tallied.time_in_state)
         before, policy = self.control.policy, self.control.adopt(plan, self.now)
         if policy.sees_more or (before is not None and before.sees_more):  # else the row is the number of jobs
             self._find_row(policy)
@@ -188,18 +199,20 @@ class Kernel(Engine):
         def whole(*shape: int) -> IntArray:
             return np.zeros(shape, dtype=np.int64)
 
-        columns = 2 if self.plain else 4
-        jobs = reals(columns, sources, self._jobs_at_a_time())
-        rows = np.zeros(ROWS if self.log is not None else 2, dtype=ROW)
+        columns = 2 if self.plain else PAY + 1
+        size = self._jobs_at_a_time()
+        jobs, join = reals(columns, sources, size), reals(sources, size if system.balks else 0)
+        joins = np.array(system.joins) if system.balks else reals(0, m)
+        rows = np.zeros(self.rows_kept if self.log is not None else 2, dtype=ROW)
         common: dict[str, Any] = {
             "clock": np.zeros(1, dtype=CLOCK),
-            "arrivals": Arrivals(reals(sources), whole(sources), whole(sources), jobs),
-            "tallied": Tallied(ledger.counts, ledger.admitted, ledger.rejected, reals(S + 1), reals(m)),
+            "arrivals": Arrivals(reals(sources), whole(sources), whole(sources), jobs, join, joins),
+            "tallied": Tallied(ledger.counts, ledger.admitted, ledger.rejected, reals(S + 1), reals(m), ledger.paid),
             "ticks": np.zeros(S + 1, dtype=TICKS),
             "scaled_rewards": system.rewards / (system.max_reward or 1.0),
             "strides": np.ones(m, dtype=np.int64),
-            "noted": Noted(notes.times, notes.admitted, notes.rejected, notes.counts, notes.waits),
-            "buffers": Buffers(rows, whole(WAITS), reals(WAITS)),
+            "noted": Noted(notes.times, notes.admitted, notes.rejected, notes.counts, notes.waits, notes.paid),
+            "buffers": Buffers(rows, whole(self.waits_kept), reals(self.waits_kept)),
         }
         common["ticks"]["idle_share"] = rates / rates[-1]
         self._set_clock(common["clock"])
@@ -209,6 +222,7 @@ class Kernel(Engine):
             services = Services(tournament(c), np.arange(c))
             return PatientState(services=services, servers=np.zeros(c, dtype=JOB), line=line, **common)
         changes = Changes(*change_block(CHANGES_AT_A_TIME))
+        common["paid_at"] = np.array([REWARDED[c.reward_at] for c in system.classes], dtype=np.int64)
         return GeneralState(present=self._nobody(), initial=self._initial(), changes=changes, **common)
 
     def _jobs_at_a_time(self) -> int:
@@ -220,6 +234,7 @@ class Kernel(Engine):
         """As it is at time 0."""
         system, posts = self.system, posts_at_first(self.system)
         clock["logging"], clock["ticking"] = self.log is not None, self.control.ticking
+        clock["decision"] = TABLE
         clock["steady"] = not system.unsteady
         clock["head"] = 0 if self.plain else -1
         clock["tail"] = -1
@@ -227,6 +242,7 @@ class Kernel(Engine):
         clock["hands_over"] = hands_over(system)
         clock["restarts"] = system.breakdowns is not None and system.breakdowns.interrupted == "restart"
         clock["setup_after"] = math.inf if system.setup is None else system.setup.after
+        clock["pays_differ"] = system.pays_differ
         clock["shares"] = system.discipline == "processor-sharing"
         clock["environment"] = 0 if system.environment is None else system.environment.start
 
@@ -242,7 +258,7 @@ class Kernel(Engine):
         """The jobs that are there at time 0."""
         classes = self.changes.initial_class.tolist()
         jobs = listed_jobs(self.changes.initial_jobs)
-        return np.array([(i, *job[1:]) for i, job in zip(classes, jobs, strict=True)], dtype=INITIAL_JOBS)
+        return np.array([(i, *job[WORK : PAY + 1]) for i, job in zip(classes, jobs, strict=True)], dtype=INITIAL_JOBS)
 
     def _fill(self, i: int) -> None:
         """The next jobs of class i; after all classes, the next changes."""
@@ -253,8 +269,8 @@ class Kernel(Engine):
             self.clock["changes"], self.clock["change"] = count, 0
             return
         columns = [column[i] for column in come.jobs]
-        empty = [np.empty(0)] * (len(JobBlock._fields) - len(columns))
-        come.size[i] = self.sources[i].fill(JobBlock(*columns, *empty))
+        columns += [np.empty(0)] * (PAY + 1 - len(columns)) + [come.join[i]]
+        come.size[i] = self.sources[i].fill(JobBlock(*columns))
         come.position[i] = 0
         come.next[i] = come.jobs[0, i, 0]
 
@@ -291,13 +307,15 @@ class Kernel(Engine):
         if self.log is not None:
             if self.clock["used_rows"] == self.state.buffers.rows.size:
                 self._flush()
-            row = (self.now, -1, 0.0, self.clock["in_system"], self.clock["episode"], -1, -1, REVIEW)
+            row = (self.now, -1, 0.0, self.clock["in_system"], self.clock["episode"], -1, -1, REVIEW, 0.0)
             self.state.buffers.rows[self.clock["used_rows"]] = row
             self.clock["used_rows"] += 1
 
     def _take_tally(self) -> Tally:
-        state, (counts, _, _, time_in_state, service) = self.state, self.state.tallied
+        state, (counts, _, _, time_in_state, service, _) = self.state, self.state.tallied
         end = (time_in_state, self.left, self.now)
+        if self.control.sees_waits:
+            self._flush()
         if isinstance(state, PatientState):
             sums = patient_loop.close_episode(state.clock, state.services, state.servers, counts, *end)
         else:

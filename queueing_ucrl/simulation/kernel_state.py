@@ -15,7 +15,8 @@ from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.simulation.tournament import Tournament
 
-REACHED, REFILL, FULL, DUE = 0, 1, 2, 3  # reasons for coming back
+REACHED, REFILL, FULL, DUE, ASKED = 0, 1, 2, 3, 4  # reasons for coming back
+TABLE, OPEN, REJECTED, ADMITTED = -2, -1, 0, 1  # who decides about the next arrival with room: see CLOCK's `decision`
 NEVER = np.iinfo(np.int64).max
 
 # what changes with every event, apart from arrays
@@ -46,6 +47,9 @@ CLOCK = np.dtype(
         ("passed", np.int64),  # times of the grid
         ("logging", np.bool_),
         ("ticking", np.bool_),
+        # about the next arrival that has room: by the TABLE, OPEN (the loop comes back before it, ASKED), or made; once
+        # it is carried out, the next one is OPEN
+        ("decision", np.int64),
         # of the general loop
         ("last_change", np.float64),  # of busy servers, waiting jobs or servers on duty
         ("waiting_time", np.float64),  # of this episode: the integral of the number waiting
@@ -63,6 +67,7 @@ CLOCK = np.dtype(
         ("hands_over", np.bool_),
         ("restarts", np.bool_),
         ("setup_after", np.float64),  # idle time after which a set-up is needed; infinite: never
+        ("pays_differ", np.bool_),  # whether jobs of a class may pay different amounts
         ("shares", np.bool_),  # whether all jobs share the servers: then the next to go is who has to get least in all
         ("given", np.float64),  # to each job since the system was empty, up to the time `given_at`
         ("given_at", np.float64),
@@ -89,6 +94,7 @@ PRESENT = np.dtype(
         ("work", np.float64),
         ("left", np.float64),  # of the work, when it last joined a server
         ("setup", np.float64),
+        ("pay", np.float64),
         ("start", np.float64),  # when it first joined a server; nan: not yet
         ("server", np.int64),  # -1: it waits
         ("before", np.int64),  # its neighbours in the line; -1: none
@@ -100,7 +106,7 @@ SERVER = np.dtype([("job", np.int64), ("idle_since", np.float64), ("up", np.bool
 
 # a job that is there at time 0
 INITIAL_JOBS = np.dtype(
-    [("job_class", np.int64), ("work", np.float64), ("patience", np.float64), ("setup", np.float64)]
+    [("job_class", np.int64), *((name, np.float64) for name in ("work", "patience", "setup", "pay"))]
 )
 
 # ticks of the uniformized chain in this episode that found it in a state; see `TickTally`
@@ -117,7 +123,7 @@ TICKS = np.dtype(
 )
 
 
-TIME, WORK, PATIENCE, SETUP = range(4)  # of the jobs to come
+TIME, WORK, PATIENCE, SETUP, PAY = range(5)  # of the jobs to come
 
 
 class Arrivals(NamedTuple):
@@ -126,7 +132,9 @@ class Arrivals(NamedTuple):
     next: FloatArray  # time of the next job
     position: IntArray  # of that job in its block
     size: IntArray  # of the block
-    jobs: FloatArray  # TIME, WORK and, where jobs have any, PATIENCE and SETUP; by class; of each job
+    jobs: FloatArray  # TIME, WORK and, in the general loop, PATIENCE, SETUP and PAY; by class; of each job
+    join: FloatArray  # where jobs balk, the number that says when; by class; of each job
+    joins: FloatArray  # b_i(s); where nobody balks, empty
 
 
 class Services(NamedTuple):
@@ -163,6 +171,9 @@ class Tallied(NamedTuple):
     rejected: IntArray
     time_in_state: FloatArray
     service: FloatArray  # by class: server time of this episode, and what is left for jobs that are at servers
+    paid: (
+        FloatArray  # by class, where jobs of a class may differ in it: sum, sum of squares and largest of what was paid
+    )
 
 
 class Noted(NamedTuple):
@@ -173,6 +184,7 @@ class Noted(NamedTuple):
     rejected: IntArray
     counts: IntArray
     waits: IntArray
+    paid: FloatArray
 
 
 class Buffers(NamedTuple):
@@ -211,6 +223,7 @@ class GeneralState(NamedTuple):
     ticks: np.ndarray[Any, Any]
     scaled_rewards: FloatArray
     strides: IntArray
+    paid_at: IntArray  # by class: the event at which its jobs pay
     noted: Noted
     buffers: Buffers
 
@@ -236,6 +249,7 @@ def write(
     i: int,
     event: int,
     server: int,
+    pay: float = 0.0,
 ) -> None:
     """A row of the event log."""
     row.time = time
@@ -246,6 +260,7 @@ def write(
     row.job_class = i
     row.server = server
     row.event = event
+    row.pay = pay
 
 
 @compiled
@@ -255,6 +270,7 @@ def note(noted: Noted, row: int, tallied: Tallied, waits: int) -> None:
     noted.rejected[row] = tallied.rejected
     noted.counts[row] = tallied.counts
     noted.waits[row] = waits
+    noted.paid[row] = tallied.paid[0]
 
 
 @compiled

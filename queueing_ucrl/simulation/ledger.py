@@ -2,7 +2,8 @@
 
 Decisions are counted by state and class, as whole numbers; at the times of the grid the counts are noted, and rewards
 and regrets follow from them all at once (`accounts.totals`), so both engines, and the event log, give the same numbers
-to the last bit. Costs of sampled waits are added in the order in which jobs join their servers, or give up.
+to the last bit. Costs of sampled waits are added in the order in which jobs join their servers, or give up; amounts
+that differ from job to job, in the order in which they are paid.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Waits:
         self.cost_sum = np.zeros(classes)
         self.wait_sum = np.zeros(classes)
         self.histogram = np.zeros((classes, BINS), dtype=np.int64)  # of positive waits
+        self.seen = np.zeros((3, classes))  # waits that are over, those of who gave up among them: number, sum, cost
 
     @property
     def started(self) -> IntArray:
@@ -56,7 +58,7 @@ class Waits:
             alike = [*classes, *(-1 - i for i in classes)]
             chosen = slice(None) if len(self.kinds) == 1 else np.isin(job_class, alike)
             cost[chosen] = kind(wait[chosen])
-        sums = (self.cost_sum, self.wait_sum, self.histogram)
+        sums = (self.cost_sum, self.wait_sum, self.histogram, self.seen)
         _add_up(job_class, wait, wait.view(np.int64), cost, self.abandonment_cost, marks, *sums, cost_at)
 
     def quantile(self, job_class: int, level: float) -> float:
@@ -75,6 +77,7 @@ def _add_up(
     cost_sum: FloatArray,
     wait_sum: FloatArray,
     histogram: IntArray,
+    seen: FloatArray,
     cost_at: FloatArray,
 ) -> None:
     """One by one in order, so that the sums do not depend on how the jobs are cut into blocks."""
@@ -84,6 +87,10 @@ def _add_up(
             cost_at[k] = cost_sum
             k += 1
         i = job_class[n]
+        who = i if i >= 0 else -1 - i
+        seen[0, who] += 1.0
+        seen[1, who] += wait[n]
+        seen[2, who] += cost[n]
         if i < 0:
             cost_sum[-1 - i] += cost[n] + abandonment_cost[-1 - i]
             continue
@@ -105,7 +112,7 @@ class PolicySegment:
 # of the episode table; those of a belief have other names
 EPISODE_COLUMNS = (
     *("controller", "replication", "episode", "start", "end", "arrivals", "expected_reward"),
-    *("control_levels", "trunk_reservation", "gain", "truth_inside"),
+    *("control_levels", "trunk_reservation", "gain", "truth_inside", "solver_iterations"),
 )
 
 
@@ -121,6 +128,7 @@ class Episode:
     policy: Policy
     belief: dict[str, Any]
     truth_inside: bool | None
+    solver_iterations: int | None  # of the policies asked for in it that the service answered; None: there is none
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,7 @@ class Notes:
         self.counts = np.zeros((rows, 6, classes), dtype=np.int64)
         self.waits = np.zeros(rows, dtype=np.int64)  # of the waits that are still to be added up, how many came before
         self.cost = np.zeros((rows, classes))
+        self.paid = np.zeros((rows, classes))
         self.used = 0  # rows
         self.settled = 0  # rows whose costs are known
         self.done = 0  # times whose rows are totals by now
@@ -179,6 +188,8 @@ class Ledger:
         self.waits = Waits(system, self.counts)
         self.admitted = np.zeros(shape, dtype=np.int64)  # so far, by state and class
         self.rejected = np.zeros(shape, dtype=np.int64)
+        # by class, where its jobs may pay different amounts: their sum so far, that of their squares, and the largest
+        self.paid = np.zeros((3, shape[1]))
         self.notes = Notes(self.times, *shape)
         self._totals: list[Totals] = []
 
@@ -213,6 +224,7 @@ class Ledger:
         k = notes.used
         notes.admitted[k], notes.rejected[k], notes.counts[k] = self.admitted, self.rejected, self.counts
         notes.waits[k] = waits
+        notes.paid[k] = self.paid[0]
         notes.used = k + 1
 
     def settle(self, job_class: IntArray, wait: FloatArray) -> None:
@@ -234,7 +246,10 @@ class Ledger:
             notes.rejected[:used],
             notes.counts[:used, BLOCKED],
             notes.cost[:used].copy(),
-            *(notes.counts[:used, row] for row in (STARTED, DEPARTED, ABANDONED)),
+            started=notes.counts[:used, STARTED],
+            departed=notes.counts[:used, DEPARTED],
+            abandoned=notes.counts[:used, ABANDONED],
+            paid=notes.paid[:used].copy() if self.comparator.system.pays_differ else None,
         )
         self._totals.append(totals(counts, self.comparator, self.accounts))
         notes.done += used

@@ -13,12 +13,18 @@ import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.learning.online.learn import learn
+from queueing_ucrl.learning.online.memory import LEFT, NOTHING, Memory
 from queueing_ucrl.simulation.event_log import ADMIT, BLOCK, DEPART, REJECT, START
 from queueing_ucrl.simulation.kernel_state import (
+    ADMITTED,
+    ASKED,
     DUE,
     FULL,
+    OPEN,
     REACHED,
     REFILL,
+    TABLE,
     TIME,
     WORK,
     PatientState,
@@ -77,7 +83,7 @@ def close_episode(
 
 
 @compiled
-def advance(state: PatientState, table: BoolArray, until: float, departures_at_until: bool) -> int:
+def advance(state: PatientState, table: BoolArray, until: float, departures_at_until: bool, memory: Memory) -> int:
     """Run up to `until`: arrivals before it, departures before it or at it. Why it came back. O(log c + m) an event.
 
     One long function, its state in local variables: what is in memory is read and written anew at every step.
@@ -93,8 +99,9 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
     last_move, last_arrival, truncation = clock.last_move, clock.last_arrival, clock.truncation
     gap_sum, truncated_gap_sum, now = clock.gap_sum, clock.truncated_gap_sum, clock.now
     capacity, classes = tallied.admitted.shape
+    decision = clock.decision
     counts, strides, strided, table_row = tallied.counts, state.strides, clock.strided, clock.table_row
-    room, row_limit = line.size, rows.size - 2
+    room, row_limit, balking, learning = line.size, rows.size - 2, come.joins.size > 0, memory.run.size > 0
     last = noted.times.size - 1  # the last time of the grid is the horizon, which is noted at the end
     stop = min(until, noted.times[passed] if passed < last else math.inf)
     come_next, i_next = earliest(come.next)
@@ -122,7 +129,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                 reason = REACHED
                 break
         starting = due = False
-        tick = server = -1
+        tick, server, what = -1, -1, LEFT  # what a tick brings
         end, number = math.inf, 0
         if leaves:  # the earliest service ends
             server = winners[1]
@@ -152,11 +159,19 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
         else:
             i = i_next
             at = come.position[index(i)]
-            tick = in_system
+            tick, what = in_system, i if i < classes else NOTHING
             if i == classes:  # not a job: a candidate for an idle tick
                 if come.jobs[WORK, index(i), index(at)] < ticks[in_system].idle_share:
                     tick = -1
+            elif balking and come.join[index(i), index(at)] >= come.joins[index(in_system), index(i)]:  # it balks
+                jobs += 1
+                what = NOTHING
+                if come.next.size == classes:  # else it is a tick at which nothing happens
+                    tick = -1
             else:  # a job of class i is at the door
+                if decision == OPEN and in_system < capacity:
+                    reason = ASKED
+                    break
                 job, arrival, work = jobs, now, come.jobs[WORK, index(i), index(at)]
                 jobs += 1
                 counts[ARRIVED, index(i)] += 1
@@ -169,12 +184,17 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                 event = BLOCK
                 if in_system == capacity:
                     counts[BLOCKED, index(i)] += 1
-                elif table[index(table_row if strided else in_system), index(i)]:
-                    event = ADMIT
-                    tallied.admitted[index(in_system), index(i)] += 1
                 else:
-                    event = REJECT
-                    tallied.rejected[index(in_system), index(i)] += 1
+                    if decision == TABLE:
+                        admits = table[index(table_row if strided else in_system), index(i)]
+                    else:
+                        admits, decision = decision == ADMITTED, OPEN
+                    if admits:
+                        event = ADMIT
+                        tallied.admitted[index(in_system), index(i)] += 1
+                    else:
+                        event = REJECT
+                        tallied.rejected[index(in_system), index(i)] += 1
                 if logging:
                     write(rows[index(used_rows)], now, job, 0.0, in_system, episode, i, event, -1)
                     used_rows += 1
@@ -237,12 +257,14 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
             ticks[tick].visits += 1
             if ticks[tick].visits == ticks[tick].visit_limit:
                 due = True
+            if learning:
+                learn(memory, tick, what, in_system - tick)
         if due:
             # an empty block has to be filled first: minus the reason says that a review is due as well
             reason = -DUE if reason == REFILL else DUE
             break
 
-    clock.table_row = table_row
+    clock.table_row, clock.decision = table_row, decision
     clock.in_system, clock.busy, clock.head, clock.waiting = in_system, busy, head, waiting
     clock.jobs, clock.gaps, clock.departures = jobs, gap_count, departures
     clock.used_rows, clock.used_waits, clock.noted, clock.passed = used_rows, used_waits, row, passed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ class Run:
         import pandas as pd
 
         columns = ["time", "method", "iterations", "seconds", "gain", "states", "classes"]
-        return pd.DataFrame([asdict(record) for record in self.solve_records], columns=columns)
+        return pd.DataFrame(self.solve_records, columns=columns)
 
     @cached_property
     def unfinished(self) -> pd.DataFrame:
@@ -182,6 +182,7 @@ class Run:
         """The expected regret by the paper's Section 5: out, bad, good; a ValueError says why where there is none."""
         if self.best is None:
             raise ValueError(f"no regret: {self.no_optimum}")
+        self.queue.must_not_balk("the decomposition of Section 5")
         return decompose(self.ledger.episodes, self.best.gain, self.queue.total_arrival_rate)
 
     @property

@@ -26,6 +26,9 @@ PURPOSES = {
     "initial services": 11,
     "initial patience": 12,
     "initial setup": 13,
+    "join": 14,
+    "pay": 15,
+    "initial pay": 16,
 }
 NOT_FOR_ARRIVALS = tuple(purpose for purpose in PURPOSES if purpose not in ("gaps", "thinning", "marks"))
 

@@ -23,6 +23,7 @@ class Job:
     work: float
     patience: float
     setup: float
+    pay: float
     left: float  # of the work, when it last joined a server
     start: float = nan  # when it first joined a server
     end: float = nan  # of its service

@@ -51,6 +51,8 @@ def check_run(system: System, controller: Controller, settings: RunSettings) -> 
             raise ValueError("a controller that sees ticks needs arrival rates that do not change in time")
         if system.not_markov:
             raise ValueError(f"a controller that sees ticks needs a Markov chain, but {system.not_markov}")
+    if controller.counts_visits and settings.solver_latency > 0:
+        raise ValueError("solver_latency must be 0 for a controller that counts visits: they would not wait for it")
     for i in range(len(system.classes)):
         environment_factors(system, i)
     choose_engine(settings.engine, system, controller)
@@ -141,7 +143,7 @@ def run_once(
     unfinished = _run(kind(control, sources, changes, settings, sink, on_progress), sink)
     return Run(
         controller=controller.name,
-        decides_each_arrival=controller.decides_each_arrival,
+        decides_each_arrival=controller.decides_each_arrival or controller.learns_each_tick,
         settings=settings,
         replication=int(replication),
         engine=kind.name,
@@ -186,7 +188,8 @@ def _ledger(
     known = policy_gains(system)
 
     def gains(policy: Policy) -> float:
-        return math.nan if controller.decides_each_arrival else known(policy)  # its tables are worth nothing
+        own = controller.decides_each_arrival or controller.learns_each_tick
+        return math.nan if own else known(policy)  # its tables are worth nothing
 
     return StreamedLedger(comparator, noted, accounts, writer=episodes, gains=gains)
 

@@ -1,9 +1,10 @@
 """The sample path is an input: jobs with all their chance, drawn before anybody decides.
 
-A service time, a patience and a set-up time are drawn for every job, admitted or not: job n of class i is the same job
-under every controller, so controllers are compared on common random numbers. Engines see absolute times and the numbers
-of each job; laws, patterns and thinning end here (how each works: `model.laws`, `model.arrivals`; the generators:
-`seeding`). What happens by the clock and is no job: `changes`.
+A service time, a patience, a set-up time and what it would pay are drawn for every job, admitted or not: job n of class
+i is the same job under every controller, so controllers are compared on common random numbers. Engines see absolute
+times and the numbers of each job; laws, patterns and thinning end here (how each works: `model.laws`, `model.arrivals`;
+the generators: `seeding`). What happens by the clock and is no job: `changes`. A job that balks has a number among the
+others, and a uniform number that says at how many jobs it would.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ class JobBlock(NamedTuple):
     work: FloatArray  # the service it needs
     patience: FloatArray  # how long it waits for its start; infinite: for ever
     setup: FloatArray  # the set-up that an idle server would need for it
+    pay: FloatArray  # what it pays, if it is let in
+    join: FloatArray  # a uniform number: it asks to be let in if that is below b_i(s), else it balks
 
 
 def job_block(system: System, size: int) -> JobBlock:
     """An empty one, with the columns that jobs of a system need."""
     impatient = any(system.patience_of(i) is not None for i in range(len(system.classes)))
-    columns = (True, True, impatient, system.setup is not None)
+    columns = (True, True, impatient, system.setup is not None, system.pays_differ, system.balks)
     return JobBlock(*(np.empty(size if needed else 0) for needed in columns))
 
 
@@ -59,13 +62,16 @@ class Source(Protocol):
 
 @dataclass
 class JobSource:
-    """The jobs that an arrival process and laws of service, patience and set-up make up to a horizon."""
+    """The jobs that an arrival process and laws of service, patience, set-up and pay make up to a horizon."""
 
     arrivals: ArrivalStream
     services: Stream
     horizon: float
     patience: Stream | None = None
     setup: Stream | None = None
+    pay: Stream | None = None
+    reward: float = 0.0  # what each pays where `pay` is None
+    join: Stream | None = None
 
     def fill(self, block: JobBlock) -> int:
         times = block.time
@@ -87,7 +93,8 @@ class JobSource:
     def draw(self, block: JobBlock) -> None:
         """All numbers of the jobs but when they come."""
         self.services.fill(block.work)
-        for column, stream, otherwise in ((block.patience, self.patience, math.inf), (block.setup, self.setup, 0.0)):
+        others = ((self.patience, math.inf), (self.setup, 0.0), (self.pay, self.reward), (self.join, 0.0))
+        for column, (stream, otherwise) in zip(block[2:], others, strict=True):
             if column.size and stream is None:
                 column[:] = otherwise
             elif column.size and stream is not None:
@@ -207,14 +214,19 @@ def job_sources(system: System, randomness: Randomness, horizon: float) -> list[
 
 def _job_source(system: System, i: int, randomness: Randomness, horizon: float, initial: str = "") -> JobSource:
     """initial: before the purposes of random numbers for jobs that are there at time 0."""
-    name, patience = f"class {system.classes[i].name!r}:", system.patience_of(i)
-    patiences = setups = None
+    name, patience, pays = f"class {system.classes[i].name!r}:", system.patience_of(i), system.classes[i].pays
+    patiences = setups = amounts = joins = None
     if patience is not None:
         patiences = checked_stream(patience, randomness.rng(i, f"{initial}patience"), f"{name} its patience")
     if system.setup is not None:
         setups = checked_stream(system.setup.time, randomness.rng(i, f"{initial}setup"), "setup: time")
+    if pays is not None:
+        amounts = checked_stream(pays, randomness.rng(i, f"{initial}pay"), f"{name} what its jobs pay")
+    if system.classes[i].balking is not None and not initial:
+        joins = Uniforms(randomness.rng(i, "join"))
     services = checked_stream(system.law(i), randomness.rng(i, f"{initial}services"), f"{name} its service times")
-    return JobSource(_arrivals(system, i, randomness), services, horizon, patiences, setups)
+    arrivals, reward = _arrivals(system, i, randomness), system.classes[i].reward
+    return JobSource(arrivals, services, horizon, patiences, setups, amounts, reward, joins)
 
 
 def initial_jobs(system: System, randomness: Randomness) -> tuple[IntArray, JobBlock]:
@@ -242,16 +254,16 @@ def tick_source(system: System, randomness: Randomness, horizon: float) -> Sourc
     return JobSource(PoissonStream(mean_gap, gaps, Steady(), None), uniforms, horizon)
 
 
-def one_by_one(source: Source, system: System) -> Iterator[tuple[float, float, float, float]]:
-    """(time, work, patience, set-up) of one job after the other."""
+def one_by_one(source: Source, system: System) -> Iterator[tuple[float, ...]]:
+    """(time, work, patience, set-up, pay, join) of one job after the other."""
     block = job_block(system, JOBS_AT_A_TIME)
     while True:
         count = source.fill(block)
         yield from listed_jobs(JobBlock(*(column[:count] for column in block)))
 
 
-def listed_jobs(block: JobBlock) -> Iterator[tuple[float, float, float, float]]:
-    """(time, work, patience, set-up) of each job; without a column, infinite patience and no set-up."""
+def listed_jobs(block: JobBlock) -> Iterator[tuple[float, ...]]:
+    """(time, work, patience, set-up, pay, join) of each job; without a column, infinite patience, 0 for the others."""
     patience = block.patience.tolist() if block.patience.size else repeat(math.inf)
-    setup = block.setup.tolist() if block.setup.size else repeat(0.0)
-    return zip(block.time.tolist(), block.work.tolist(), patience, setup, strict=False)
+    others = (column.tolist() if column.size else repeat(0.0) for column in (block.setup, block.pay, block.join))
+    return zip(block.time.tolist(), block.work.tolist(), patience, *others, strict=False)

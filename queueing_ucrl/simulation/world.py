@@ -16,6 +16,8 @@ import numpy as np
 import simpy
 
 from queueing_ucrl.learning.controller import Controller, Plan, Tally, TickTally
+from queueing_ucrl.learning.online.learn import learn
+from queueing_ucrl.learning.online.memory import LEFT, NOTHING
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.changes import ENVIRONMENT_CHANGE, INITIAL_JOB, SHIFT_CHANGE
@@ -33,6 +35,7 @@ from queueing_ucrl.simulation.event_log import (
     REPAIR,
     RESUME,
     REVIEW,
+    REWARDED,
     ROW,
     SHIFT,
     START,
@@ -91,6 +94,7 @@ class World(Engine):
         self.table_row = 0  # of the admission table: see Policy.class_strides
         self.present: dict[int, Job] = {}
         self.decide = control.decides if hasattr(control.session, "decide") else None
+        self.learning = control.memory.run.size > 0
 
         self.last_move = self.last_arrival = 0.0  # since the last review: see _open_episode
         self.gap_count = 0
@@ -108,17 +112,20 @@ class World(Engine):
         self.left = [0.0] * m  # of it, the latter, at the last review
         self.admitted = [[0] * m for _ in range(S)]
         self.rejected = [[0] * m for _ in range(S)]
+        self.paid_at = [REWARDED[c.reward_at] for c in system.classes] if system.pays_differ else None
+        self.paid, self.paid_squares, self.most_paid = [0.0] * m, [0.0] * m, [0.0] * m
         self.departures = 0
         self.job_number = 0
         self.initial = [
-            (i, *numbers[1:])
+            (i, *numbers[1:-1])
             for i, numbers in zip(
                 self.changes.initial_class.tolist(), listed_jobs(self.changes.initial_jobs), strict=True
             )
         ]
+        self.joins = system.joins.tolist()  # b_i(s)
         self.scaled_rewards = (system.rewards / (system.max_reward or 1.0)).tolist()
         self.due = self.env.event()  # a limit of the plan is reached: visits of a state, or departures
-        self.rows: list[tuple[float, int, float, int, int, int, int, int]] = []
+        self.rows: list[tuple[float, int, float, int, int, int, int, int, float]] = []
         self.wait_class: list[int] = []
         self.wait_length: list[float] = []
 
@@ -140,41 +147,54 @@ class World(Engine):
         self.env.process(self.solver_service())
         self.env.process(self.grid_clock())
         self.env.process(self.progress_clock())
-        if self.control.ticking:
+        if self.control.idle_ticks:
             self.env.process(self.idle_ticks())
         self.env.run(until=self.horizon)
         return self._close()
 
     def class_arrivals(self, i: int) -> Process:
-        """Jobs of class i arrive, each with the service it would need, its patience and the set-up it may need."""
-        for time, *numbers in one_by_one(self.sources[i], self.system):
-            yield At(self.env, time, ARRIVAL + i)
-            self.arrive(i, *numbers)
+        """Jobs of class i arrive, each with the service and the set-up that it would need, its patience and its pay.
 
-    def arrive(self, i: int, work: float, patience: float = math.inf, setup: float = 0.0) -> None:
+        One that finds too many others for its liking balks: it leaves without having asked, and nobody has seen it.
+        """
+        for time, *numbers, join in one_by_one(self.sources[i], self.system):
+            yield At(self.env, time, ARRIVAL + i)
+            if join < self.joins[self.in_system][i]:
+                self.arrive(i, *numbers)
+            else:
+                self.balk()
+
+    def balk(self) -> None:
+        """A job does not ask: all that is left of it is its number, and in the uniformized chain a tick."""
+        self.job_number += 1
+        if self.control.idle_ticks:
+            self._tick(self.in_system, NOTHING)
+
+    def arrive(self, i: int, work: float, patience: float = math.inf, setup: float = 0.0, pay: float = 0.0) -> None:
         """A job of class i is at the door: it is blocked, admitted or rejected."""
         now, s, number = self.env.now, self.in_system, self.job_number
         self.arrivals[i] += 1
         self._note_gap(now)
         if s == self.system.capacity:
             self.blocked[i] += 1
-            self._tick(s)
-            self._write(number, i, BLOCK)
+            self._tick(s, i)
+            self._write(number, i, BLOCK, pay=pay)
         elif self.table[self.table_row][i] if self.decide is None else self.decide(i, s, now):
             self.admitted[s][i] += 1
-            self._write(number, i, ADMIT)
-            self._tick(s, up=True, reward=self.scaled_rewards[s][i])
-            self.enter(i, work, patience, setup)
+            self._write(number, i, ADMIT, pay=pay)
+            self._pay(i, pay, ADMIT)
+            self._tick(s, i, up=True, reward=self.scaled_rewards[s][i])
+            self.enter(i, work, patience, setup, pay)
             return
         else:
             self.rejected[s][i] += 1
-            self._tick(s)
-            self._write(number, i, REJECT)
+            self._tick(s, i)
+            self._write(number, i, REJECT, pay=pay)
         self.job_number += 1
 
-    def enter(self, i: int, work: float, patience: float, setup: float) -> None:
+    def enter(self, i: int, work: float, patience: float, setup: float, pay: float) -> None:
         """A job of class i is in the system from now on."""
-        job = Job(self.job_number, i, self.env.now, work, patience, setup, left=work)
+        job = Job(self.job_number, i, self.env.now, work, patience, setup, pay, left=work)
         self.job_number += 1
         self._move(i, +1)
         self.present[job.number] = job
@@ -194,7 +214,7 @@ class World(Engine):
         if server is not None:
             while not (yield from self.is_served(job, server)):  # interrupted
                 server = yield self.servers.request(job)
-                self._write(job.number, job.job_class, RESUME, server=server)
+                self._write(job.number, job.job_class, RESUME, server=server, pay=job.pay)
             self._depart(job, server)
             self.servers.release(server)
         self._exit(job)
@@ -231,7 +251,7 @@ class World(Engine):
             if what == INITIAL_JOB:
                 i, *numbers = self.initial[which]
                 self.found[i] += 1
-                self._write(self.job_number, i, INITIAL)
+                self._write(self.job_number, i, INITIAL, pay=numbers[-1])
                 self.enter(i, *numbers)
             elif what == ENVIRONMENT_CHANGE:
                 self.table_row += self.environment_stride * (value - self.environment)
@@ -257,7 +277,7 @@ class World(Engine):
             for server in leaving:
                 job = self.servers.job[server]
                 if job is not None:
-                    self._write(job.number, job.job_class, HAND_OVER, server=server)
+                    self._write(job.number, job.job_class, HAND_OVER, server=server, pay=job.pay)
                     self._interrupt(job, server, "hand-over")
             yield After(self.env, 0.0, FREED)  # all of them are back in the line
             self.servers.closed = False
@@ -267,8 +287,8 @@ class World(Engine):
         """A server breaks down; its job goes back to the head of the line."""
         job = self.servers.job[server]
         self.servers.break_down(server)
-        who = (-1, -1) if job is None else (job.number, job.job_class)
-        self._write(*who, BREAKDOWN, server=server)
+        who, pay = ((-1, -1), 0.0) if job is None else ((job.number, job.job_class), job.pay)
+        self._write(*who, BREAKDOWN, server=server, pay=pay)
         if job is not None:
             assert self.system.breakdowns is not None
             self._interrupt(job, server, self.system.breakdowns.interrupted)
@@ -304,7 +324,7 @@ class World(Engine):
         for time, uniform, *_ in one_by_one(self.sources[classes], self.system):
             yield At(self.env, time, ARRIVAL + classes)
             if uniform >= idle_share[self.in_system]:
-                self._tick(self.in_system)
+                self._tick(self.in_system, NOTHING)
 
     def solver_service(self) -> Process:
         """Take the controller's requests one by one and answer each after the solver's latency."""
@@ -312,6 +332,10 @@ class World(Engine):
             plan, answer = yield self.requests.get()
             if self.solver_latency > 0.0:
                 yield After(self.env, self.solver_latency, CONTROL)
+            if not self.control.sees_rejected:  # the doors change: until now they stood open as the old policy has it
+                self._pass_time(self.env.now)
+                self.servers.elapse()
+                self.control.pass_open_time(np.array(self.time_in_state))
             answer.succeed(self.control.adopt(plan, self.env.now))
 
     def grid_clock(self) -> Process:
@@ -331,7 +355,8 @@ class World(Engine):
 
     def _adopt(self, policy: Policy) -> None:
         """The policy is in force from now on."""
-        self.table = policy.admits.tolist()
+        table = self.control.table()
+        self.table: Any = table if self.learning else table.tolist()  # lists are faster to look into
         self.strides = self.control.strides().tolist()
         self.environment_stride = policy.environment_stride
         self.table_row = self.in_system
@@ -349,8 +374,8 @@ class World(Engine):
         self.in_system += change
         self.table_row += change * self.strides[i]
 
-    def _tick(self, s: int, *, up: bool = False, down: bool = False, reward: float = 0.0) -> None:
-        """A tick of the uniformized chain found it in s."""
+    def _tick(self, s: int, what: int, *, up: bool = False, down: bool = False, reward: float = 0.0) -> None:
+        """A tick of the uniformized chain found it in s: an arrival of class `what`, or LEFT, or NOTHING."""
         if self.control.ticking:
             self.visits[s] += 1
             self.ups[s] += up
@@ -359,6 +384,8 @@ class World(Engine):
             self.reward_square_sum[s] += reward * reward
             if self.visits[s] == self.visit_limits[s]:
                 self._call_for_review()
+            if self.learning:
+                learn(self.control.memory, s, what, up - down)
 
     def _call_for_review(self) -> None:
         """A limit of the plan is reached: the review comes after what else leaves at this time, before who arrives."""
@@ -375,7 +402,8 @@ class World(Engine):
             self.truncated_gap_sum += gap
 
     def _depart(self, job: Job, server: int) -> None:
-        self._write(job.number, job.job_class, DEPART, server=server)
+        self._write(job.number, job.job_class, DEPART, server=server, pay=job.pay)
+        self._pay(job.job_class, job.pay, DEPART)
         self.departed[job.job_class] += 1
         self.departures += 1
         if self.departures == self.departure_limit:
@@ -383,7 +411,7 @@ class World(Engine):
 
     def _exit(self, job: Job) -> None:
         self._move(job.job_class, -1)
-        self._tick(self.in_system + 1, down=True)
+        self._tick(self.in_system + 1, LEFT, down=True)
         del self.present[job.number]
 
     def _charge(self, job: Job, server: int | None) -> None:
@@ -391,21 +419,29 @@ class World(Engine):
         i, wait = job.job_class, self.env.now - job.arrival
         if server is None:
             self.abandoned[i] += 1
-            self._write(job.number, i, ABANDON, wait=wait)
+            self._write(job.number, i, ABANDON, wait=wait, pay=job.pay)
         else:
             job.start = self.env.now
             self.started[i] += 1
-            self._write(job.number, i, START, wait=wait, server=server)
+            self._pay(i, job.pay, START)
+            self._write(job.number, i, START, wait=wait, server=server, pay=job.pay)
         if wait > 0.0 or server is None:
             self.wait_class.append(-1 - i if server is None else i)
             self.wait_length.append(wait)
             if len(self.wait_class) == WAITS:
                 self._settle()
 
-    def _write(self, number: int, i: int, event: int, *, wait: float = 0.0, server: int = -1) -> None:
+    def _pay(self, i: int, pay: float, event: int) -> None:
+        """A job of class i pays, if this is the event at which its class does; where all pay alike, counts say it."""
+        if self.paid_at is not None and self.paid_at[i] == event:
+            self.paid[i] += pay
+            self.paid_squares[i] += pay * pay
+            self.most_paid[i] = max(self.most_paid[i], pay)
+
+    def _write(self, number: int, i: int, event: int, *, wait: float = 0.0, server: int = -1, pay: float = 0.0) -> None:
         if self.log is not None:
             now, episode = self.env.now, self.control.episode
-            self.rows.append((now, number, wait, self.in_system, episode, i, server, event))
+            self.rows.append((now, number, wait, self.in_system, episode, i, server, event, pay))
             if len(self.rows) == ROWS:
                 self.flush_log()
 
@@ -420,6 +456,7 @@ class World(Engine):
         ledger.counts[:] = [self.arrivals, self.blocked, self.started, self.departed, self.abandoned, self.found]
         ledger.admitted[:] = self.admitted
         ledger.rejected[:] = self.rejected
+        ledger.paid[:] = [self.paid, self.paid_squares, self.most_paid]
 
     def _note(self) -> None:
         self._count()
@@ -457,6 +494,8 @@ class World(Engine):
 
     def _take_tally(self) -> Tally:
         self._count()
+        if self.control.sees_waits:
+            self._settle()
         self._pass_time(self.env.now)
         self.left = [0.0] * len(self.system.classes)
         for job in self.servers.job:

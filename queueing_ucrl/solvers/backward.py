@@ -2,12 +2,13 @@ r"""The optimality equation in time, integrated backward: what is still to be ea
 
 A chain on states x whose rates repeat in time earns at most h(x, t) more than rho a unit of time from t on, where
 
-    -dh/dt = sum_i lambda_i(t) (r_i(x,t) + h(up x) - h(x))^+ + d(x,t) (h(down x) - h(x)) + a(x,t) (h(lost x) - h(x))
-             - rho
+    -dh/dt = sum_i lambda_i(t) b_i(x) (r_i(x,t) + h(up x) - h(x))^+
+             + d(x,t) (h(down x) - h(x)) + a(x,t) (h(lost x) - h(x)) - rho
 
-with departures at rate d and abandonments at rate a. For the number of jobs s in the system h(s) - h(s+1) = g(s,t), and
-class i is admitted where r_i(s,t) >= g(s,t). Where servers come and go the wait of a job depends on the hour, and with
-it r_i: each is R_i less weights times moments w_q(x,t) of the wait of a job that joins in x, which go along,
+with departures at rate d and abandonments at rate a; of those who come a share b_i(x) asks to be let in. For the number
+of jobs s in the system h(s) - h(s+1) = g(s,t), and class i is admitted where r_i(s,t) >= g(s,t). Where servers come and
+go the wait of a job depends on the hour, and with it r_i: each is R_i less weights times moments w_q(x,t) of the wait
+of a job that joins in x, which go along,
 
     -dw/dt = source + d (w(down x) - w(x)) + a (w(lost x) - w(x)) - theta w(x)     where such a job waits, else w = 0,
 
@@ -54,6 +55,7 @@ class Worth(NamedTuple):
     """What an admission pays: r_i(x) = rewards[x, i] - sum_q weights[i, l] w_l(x)."""
 
     rewards: FloatArray
+    joins: FloatArray  # b_i(x), the share of those who come that asks to be let in
     weights: FloatArray
     kinds: IntArray
     numbers: FloatArray  # the power of a moment, the rate of a transform
@@ -133,7 +135,7 @@ def _slopes(
                 if greedy or admits[x, i]:
                     margin = _reward(worth, w, x, i) + (h[up] - h[x])
                     if margin > 0.0 or not greedy:
-                        slope += rates[i] * margin
+                        slope += rates[i] * worth.joins[x, i] * margin
         dh[x] = slope
         for q in range(w.shape[0]):
             dw[q, x] = 0.0
@@ -305,7 +307,7 @@ def _slope_of_empty(h: FloatArray, w: FloatArray, rates: FloatArray, chain: Chai
     """-dh(0)/dt, with rho, under the best decisions; from state 0 nobody leaves."""
     slope = 0.0
     for i in range(rates.size):
-        slope += rates[i] * max(0.0, _reward(worth, w, 0, i) + (h[chain.up[row, 0]] - h[0]))
+        slope += rates[i] * worth.joins[0, i] * max(0.0, _reward(worth, w, 0, i) + (h[chain.up[row, 0]] - h[0]))
     return slope
 
 
@@ -377,7 +379,7 @@ def sweep(
                         if mode == GREEDY:
                             admitted = _reward(worth, w, x, i) + (h[up] - h[x]) >= 0.0
                         if admitted:
-                            birth[x] += length * rates[i]
+                            birth[x] += length * (rates[i] * worth.joins[x, i])
                 h[x] = h_after[x]
             for q in range(moments):
                 for x in range(states):

@@ -70,7 +70,8 @@ def environment_chain(system: System) -> ControlledChain:
             x = s * K + e
             if s < S:
                 up[x] = x + K
-            rates[x] = [c.arrival_rate * float(environment.factors(i)[e]) for i, c in enumerate(system.classes)]
+            factors = [float(environment.factors(i)[e]) for i in range(m)]
+            rates[x] = system.arrival_rates * factors * system.joins[s]
             leaving = float(alone.service_rates[s])  # with those who give up
             if environment.servers is not None:
                 leaving = min(s, duty[e]) * alone.service_rate

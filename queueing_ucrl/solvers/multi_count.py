@@ -112,7 +112,7 @@ def count_chain(system: System) -> tuple[ControlledChain, IntArray]:
         if n[i]:
             moves.append((x, number[(*n[:i], n[i] - 1, *n[i + 1 :])]))
             speeds.append(n[i] * service[i] * (min(jobs, servers) / jobs))
-    rates = np.tile(system.arrival_rates, (len(counts), 1))
+    rates = system.rates_by_state[counts.sum(axis=1)]
     rewards = np.tile(system.job_rewards, (len(counts), 1))
     return ControlledChain(up, rates, rewards, np.array(moves, dtype=np.int64), np.array(speeds)), counts
 

@@ -222,7 +222,7 @@ def _steady_worth(system: System) -> Worth:
     rewards = np.vstack([system.rewards, np.zeros((1, len(system.classes)))])
     none = np.zeros((len(system.classes), 0))
     scale = float(np.maximum(rewards, 0.0).max())
-    return Worth(rewards, none, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0, scale)
+    return Worth(rewards, system.joins, none, np.zeros(0, dtype=np.int64), np.zeros(0), 0.0, scale)
 
 
 def _states(system: System, shifts: Shifts) -> tuple[tuple[int, int], ...]:
@@ -270,4 +270,5 @@ def _shift_worth(system: System, states: tuple[tuple[int, int], ...]) -> Worth:
     """R_i less what a wait costs that depends on the hour."""
     weights, kinds, numbers = wait_costs(system)
     rewards = np.tile(system.job_rewards, (len(states), 1))
-    return Worth(rewards, weights, kinds, numbers, giving_up_rate(system), float(rewards.max()))
+    joins = np.ascontiguousarray(system.joins[[s for s, _ in states]])
+    return Worth(rewards, joins, weights, kinds, numbers, giving_up_rate(system), float(rewards.max()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.policy import Policy
@@ -24,8 +25,7 @@ class SolveRequest:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
 
 
-@dataclass(frozen=True)
-class SolveRecord:
+class SolveRecord(NamedTuple):
     """One solve."""
 
     time: float  # simulated

@@ -175,6 +175,11 @@ def world_trees() -> list[Tree]:
     trees = [with_class(service=table) for table in laws()]
     trees += [with_class(patience=some, abandonment_cost=0.5, reward_at="start")]
     trees += [with_class(day_factor={"cv": 0.3, "period": 8.0})]
+    trees += [with_class(balking={"kind": "geometric", "ratio": 0.8, "above": 1})]
+    trees += [with_class(balking={"kind": "linear", "limit": 4.0, "above": 1})]
+    trees += [with_class(balking={"kind": "table", "probability": [1.0, 0.5, 0.75]})]
+    trees += [with_class(arrival_rate=None, arrival_rates=[2.0, 1.5, 1.0, 0.5, 0.25])]
+    trees += [with_class(reward=None, pays={"kind": "two-point", "mean": 5.0, "probability": 0.2})]
     for kind, model in parts.KINDS["arrivals"].items():
         table = trace if kind == "trace" else legal_table(model)
         trees.append(with_class(arrival_rate=None, arrivals=table))

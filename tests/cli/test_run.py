@@ -107,8 +107,9 @@ def test_quickstart_as_a_newcomer_runs_it(tmp_path):
     assert lines[0].startswith("The best policy")
     answer = [line.split() for line in lines[: lines.index("", 4)]]
     assert "\n".join(f"    {line}".rstrip() for line in lines[: lines.index("", 4)]) in README.read_text()
-    assert [row[0] for row in answer[-2:]] == ["certainty-equivalent", "ucrl-ac"]
-    assert all(row[2].startswith("±") and row[3].endswith("%") for row in answer[-2:])
+    rows = [row for row in answer if row and row[0] in ("certainty-equivalent", "ucrl-ac")]
+    assert [row[0] for row in rows] == ["certainty-equivalent", "ucrl-ac"]
+    assert all(row[2].startswith("±") and row[3].endswith("%") for row in rows)
     assert lines[-3:] == [
         f"the picture: runs/{folder.name}/regret.png",
         f"the report, for a browser: runs/{folder.name}/report.html",
@@ -140,7 +141,8 @@ def test_the_table_tells_all_that_was_promised(scenario, tmp_path):
     text = " ".join(result.stdout.split())
     assert f"would earn {number(best, 6)} per unit of time, {number(200 * best, 6)} in all" in text
     share = percent(cell["regret"]["gap"]["mean"] / (200 * best), 2)
-    assert answer.split() == ["ucrl-ac", *shown(cell["regret"]["gap"]).split(), share]
+    tails = [number(cell["regret"]["gap"][name], 4) for name in ("median", "q90", "q99")]
+    assert answer.split() == ["ucrl-ac", *shown(cell["regret"]["gap"]).split(), share, *tails]
     busy = percent(cell["utilisation"]["mean"])
     assert earned.split() == ["ucrl-ac", *shown(cell["reward"]).split(), *shown(cell["gain"]).split(), busy]
     for line, job_class in ((first.removeprefix("ucrl-ac"), cell["classes"][0]), (second, cell["classes"][1])):
@@ -269,7 +271,7 @@ def test_the_numbers_are_those_of_the_python_face(scenario, tmp_path):
     loaded = qu.load_scenario(path)
     alone = qu.simulate(loaded.queue, loaded.controller, horizon=200.0, seed=4, replication=0).summary()
     assert {kind: spread["mean"] for kind, spread in data["regret"].items()} == alone["regret"]
-    assert data["reward"] == {"mean": alone["reward"], "low": alone["reward"], "high": alone["reward"]}
+    assert set(data["reward"].values()) == {alone["reward"]}
 
 
 def test_options_override_the_scenario(scenario, tmp_path):

@@ -19,6 +19,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.data.arrivals_fit import fit_arrivals
 from queueing_ucrl.data.fit import Fit
 from queueing_ucrl.data.round_trip import HELD, MISSED, NO_INTERVAL, coverage, log_of, seeds_of, verdicts
+from queueing_ucrl.data.service_fit import fit_patiences, fit_services
 from queueing_ucrl.data.synthetic import synthetic_log
 from queueing_ucrl.scenario.columns import UNITS
 
@@ -60,6 +61,34 @@ def test_the_truth_is_inside_the_intervals_as_often_as_promised(name: str) -> No
         given = counts[HELD] + counts[MISSED]
         assert counts[HELD] >= binom.ppf(0.001, given, 0.95), f"{what}: {counts}"
         assert counts[NO_INTERVAL] <= binom.isf(0.001, given + counts[NO_INTERVAL], 0.05), f"{what}: {counts}"
+
+
+WORLDS_OF_EACH_KIND = [
+    ("quickstart", 1000.0),  # exponential, classes alike
+    ("emergency-department", 200.0),  # classes differ, other laws
+    ("network-bursts", 250.0),  # bursts: gaps have a law of their own
+    ("call-centre-day", 24.0),  # patience
+]
+
+
+@pytest.mark.parametrize(("name", "length"), WORLDS_OF_EACH_KIND)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_intervals_alone_are_those_of_the_whole_fit(name: str, length: float, seed: int) -> None:
+    """To the bit: what `intervals_only` leaves out decides nothing."""
+    table = log_of(qu.load_scenario(name), seed, length)
+    for whole, alone in zip(fit_services(table).parts, fit_services(table, intervals_only=True).parts, strict=True):
+        assert (alone.on, alone.mean, alone.low, alone.high, alone.interval) == (
+            whole.on,
+            whole.mean,
+            whole.low,
+            whole.high,
+            whole.interval,
+        )
+    rates = {on: part.rate for on, part in fit_patiences(table).parts.items()}
+    assert {on: part.rate for on, part in fit_patiences(table, intervals_only=True).parts.items()} == rates
+    for job_class in table.names:
+        whole, alone = fit_arrivals(table, job_class), fit_arrivals(table, job_class, intervals_only=True)
+        assert (alone.low, alone.high, alone.interval) == (whole.low, whole.high, whole.interval)
 
 
 SHORT = [("call-centre-day", "contract", 8.0, 10), ("dispatch", "town", 16.0, 10), ("llm-inference", "code", 250.0, 6)]

@@ -29,7 +29,7 @@ def wide(study: qu.Study, controller: str, kind: str) -> np.ndarray:
 @pytest.mark.parametrize("kind", KINDS)
 def test_mean_interval_median_and_quantiles_of_each_account(study: qu.Study, kind: str) -> None:
     frame = study.regret(kind)
-    columns = "controller time mean low high median q05 q25 q75 q95 replications"
+    columns = "controller time mean low high median q01 q05 q10 q25 q75 q90 q95 q99 replications"
     assert list(frame.columns) == columns.split()
     for name, rows in frame.groupby("controller"):
         samples = wide(study, str(name), kind)
@@ -42,7 +42,7 @@ def test_mean_interval_median_and_quantiles_of_each_account(study: qu.Study, kin
         np.testing.assert_allclose(rows["low"][spread], low[spread], rtol=1e-10, atol=scale)
         np.testing.assert_allclose(rows["high"][spread], high[spread], rtol=1e-10, atol=scale)
         np.testing.assert_array_equal(rows["median"], np.median(samples, axis=0))
-        for level in (5, 25, 75, 95):
+        for level in (1, 5, 10, 25, 75, 90, 95, 99):
             np.testing.assert_array_equal(rows[f"q{level:02d}"], np.percentile(samples, level, axis=0))
         assert (rows["replications"] == 7).all()
 

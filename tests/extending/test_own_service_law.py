@@ -210,7 +210,7 @@ def test_a_study_has_realised_rewards_and_refuses_the_rest():
         study.samples(1, "expected_reward")
     assert list(study.curves().columns) == ["controller", "replication", "time", "realised_reward"]
     for cell in study.summary():
-        assert cell["expected_reward"] == {"mean": None, "low": None, "high": None}
+        assert set(cell["expected_reward"].values()) == {None}
         assert cell["reward"]["mean"] > 0
         assert cell["no_optimum"]
 

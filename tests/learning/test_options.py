@@ -16,12 +16,16 @@ from queueing_ucrl.learning.registry import OWN, make_controller
 from queueing_ucrl.simulation import control_loop
 
 NEEDED: dict[str, dict[str, Any]] = {
+    "ucrl-ac-states": {"arrival_rate_bounds": (0.0, 4.0)},
     "ucrl-ac": {"arrival_rate_bounds": (1.0, 4.0), "first_episode": 10.0},
     "trunk-reservation": {"levels": (12, 7)},
 }
 EXTREMES = [math.nan, math.inf, -math.inf, 0.0, -1.0, 5e-324, 1e-300, 1e-30, 1e30, 1e300, 1.0 + 2e-16, True, 10**40, 2]
 OPTIONS = [(name, field.name) for name, kind in OWN.items() for field in fields(kind)]  # type: ignore[arg-type]
-NUMBERS_OR_WORDS = {"solver", "interval", "share_set", "service_rate", "forgetting", "looking", "learn_upper_bound"}
+NUMBERS_OR_WORDS = {"solver", "interval", "share_set", "service_rate", "forgetting", "looking", "learn_upper_bound"} | {
+    "arrivals",
+    "by_state",
+}
 
 
 def settings_of(name: str) -> list[dict[str, Any]]:

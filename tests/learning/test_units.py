@@ -60,13 +60,24 @@ def random_case(number: int) -> Any:
     wait = (1 + 0.5 * (capacity - servers)) / (servers * service_rate)
     kinds = [random_cost(random, reward, wait) for reward in rewards]
 
+    def pays(i: int, money: float) -> qu.Law | None:
+        """Of two queues in three, all or nothing, or a lognormal law."""
+        law = [None, qu.TwoPoint, qu.LogNormal][(number + i) % 3] if number % 3 else None
+        return None if law is None else law(rewards[i] * money, 0.5)
+
     def queue(time: float, money: float) -> qu.Queue:
         return qu.Queue(
             servers,
             capacity,
             service_rate * time,
             [
-                qu.JobClass(f"class {i}", rates[i] * time, rewards[i] * money, cost_in(kinds[i], time, money))
+                qu.JobClass(
+                    f"class {i}",
+                    rates[i] * time,
+                    rewards[i] * money,
+                    cost_in(kinds[i], time, money),
+                    pays=pays(i, money),
+                )
                 for i in range(m)
             ],
         )
@@ -107,6 +118,17 @@ def controllers() -> dict[str, Any]:
                 found[f"{kind.name} {known} {forgetting}"] = lambda u, kind=kind, k=known, f=forgetting: kind(
                     service_rate=k, memory=30.0 / u, forgetting=f
                 )
+        for option in ("rewards", "holding_costs"):
+            found[f"{kind.name} {option}"] = lambda u, kind=kind, o=option: kind(**{o: "unknown"})
+        for seen in ("admitted", "class-after-admission"):
+            found[f"{kind.name} {seen}"] = lambda u, kind=kind, seen=seen: kind(observation=seen)
+        found[f"{kind.name}, no rate, reward or cost"] = lambda u, kind=kind: kind(
+            service_rate="unknown", rewards="unknown", holding_costs="unknown", observation="admitted"
+        )
+    for exploration in ("forced", "none"):
+        found[f"rewards, {exploration}"] = lambda u, e=exploration: qu.CertaintyEquivalent(
+            rewards="unknown", exploration=e
+        )
     for learner in (qu.Ucrl2, qu.Ucrl2B, qu.KlUcrl, qu.Ucrl3, qu.Psrl):
         found[learner.name] = lambda u, learner=learner: learner()
     found["psrl, prior 1"] = lambda u: qu.Psrl(transition_prior=1.0)

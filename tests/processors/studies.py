@@ -48,6 +48,7 @@ LAWS = [
     qu.Uniform(low=0.5, high=1.75),
     qu.Empirical([0.5, 2.25, 0.1, 7.0]),
     qu.Recorded([0.5, 2.25, 0.1, 7.0]),
+    qu.TwoPoint(mean=2.5, probability=0.2),
 ]
 _BURSTS = qu.Modulated(2.0, [[0.0, 0.5], [1.5, 0.0]], [0.4, 3.0], pattern=qu.Sinusoid(0.6, 24.0))
 PROCESSES = [
@@ -74,7 +75,8 @@ STEADY_CONTROLLERS = {  # a name may come twice, with other options
     "trunk-reservation": "levels = [9, 9, 8, 8, 7, 6]",
     "random": "period = 13.0",
 }
-TICK_CONTROLLERS = {"ucrl2": "", "ucrl2b": "", "kl-ucrl": "", "psrl": "", "ucrl3": ""}
+ONLINE = ("r-learning", "actor-critic", "salmut", "integer-gradient")
+TICK_CONTROLLERS = {"ucrl2": "", "ucrl2b": "", "kl-ucrl": "", "psrl": "", "ucrl3": "", **dict.fromkeys(ONLINE, "")}
 DRIFT_CONTROLLERS = {
     "oracle-following": "",
     "oracle-anticipating": "",
@@ -82,6 +84,19 @@ DRIFT_CONTROLLERS = {
     "thompson": "memory = 6.0",
     "certainty-equivalent": "memory = 6.0",
     "ucrl-ac-exact": 'interval = "anytime"',
+}
+CROWD = [
+    'name = "a"\narrival_rate = 1.2\nreward = 5.3\nbalking = { kind = "geometric", ratio = 0.9, above = 1 }',
+    'name = "b"\narrival_rate = 0.7\npays = { kind = "two-point", mean = 3.7, probability = 0.3 }\n'
+    'balking = { kind = "linear", limit = 9.5, above = 2 }',
+    'name = "c"\narrival_rates = [0.9, 0.8, 0.8, 0.3]\npays = { kind = "lognormal", mean = 2.9, cv = 1.1 }',
+]
+CROWD_CONTROLLERS = {
+    "ucrl-ac-states": "arrival_rate_bounds = [0.1, 9.0]",
+    "certainty-equivalent": 'arrivals = "state-dependent"',
+    "certainty-equivalent (2)": 'rewards = "unknown"',
+    "thompson": 'arrivals = "state-dependent"',
+    "thompson (2)": 'rewards = "unknown"',
 }
 LOGNORMAL = 'service = { kind = "lognormal", mean = 1.4, cv = 1.2 }'
 BATCHES = 'arrivals = { kind = "batches", rate = 0.4, sizes = { kind = "geometric", mean = 2.0 } }'
@@ -131,6 +146,7 @@ def scenarios() -> dict[str, str]:
         "laws": _scenario(
             queue.replace("service_rate = 0.7", LOGNORMAL), others, {"thompson": ""}, horizon=96.0, replications=2
         ),
+        "crowd": _scenario(small, CROWD, CROWD_CONTROLLERS, horizon=150.0, replications=2),
         "days": _scenario(queue, others[:1], {"day-following": "reviews = 5"}, horizon=96.0, replications=2),
         "servers": _scenario(
             f"{SHIFTS}\n{PATIENCE}\ncapacity = 9\n{LOGNORMAL}",

@@ -145,7 +145,7 @@ def test_rewards_and_their_differences_are_those_of_the_runs():
     for cell in study.summary():
         assert cell["optimal_gain"] is None
         assert cell["no_optimum"]
-        assert cell["regret"]["gap"] == {"mean": None, "low": None, "high": None}
+        assert set(cell["regret"]["gap"].values()) == {None}
 
 
 def test_wrong_kinds_are_told():

@@ -15,8 +15,8 @@ from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.simulation.sources import initial_jobs, job_sources, listed_jobs, one_by_one
 
 
-def drawn_jobs(system: qu.System, seed: int, horizon: float) -> list[tuple[float, int, float, float, float]]:
-    """(arrival, class, work, patience, set-up) of each job by number, from the sources alone."""
+def drawn_jobs(system: qu.System, seed: int, horizon: float) -> list[tuple[float, ...]]:
+    """(arrival, class, work, patience, set-up, ..) of each job by number, from the sources alone."""
     randomness = Randomness(seed, 0)
     classes, block = initial_jobs(system, randomness)
     there = [(0.0, i, *numbers[1:]) for i, numbers in zip(classes.tolist(), listed_jobs(block), strict=True)]
@@ -34,7 +34,7 @@ class Audit:
     """The state that the rows so far tell; `read` checks that the next row may follow."""
 
     system: qu.System
-    jobs: list[tuple[float, int, float, float, float]]
+    jobs: list[tuple[float, ...]]
     now: float = 0.0
     line: list[int] = field(default_factory=list)
     at: dict[int, int] = field(default_factory=dict)  # server -> job
@@ -45,6 +45,8 @@ class Audit:
     idle_since: dict[int, float] = field(default_factory=dict)
     waiting_time: float = 0.0
     busy_time: float = 0.0
+    asked: set[int] = field(default_factory=set)
+    looked_at: int = 0  # jobs whose balking is checked
 
     def __post_init__(self) -> None:
         servers, environment = self.system.servers, self.system.environment
@@ -59,6 +61,7 @@ class Audit:
     def pass_time(self, time: float) -> None:
         assert time >= self.now
         if time > self.now:
+            self._balked_before(time)
             assert not self.line or len(self.at) >= self.on_duty, "somebody waits though a server is free"
             self.waiting_time += len(self.line) * (time - self.now)
             self.busy_time += len(self.at) * (time - self.now)
@@ -69,9 +72,26 @@ class Audit:
         self.idle_since[server] = self.now
         return job
 
+    def _balked_before(self, time: float) -> None:
+        """Numbers that are left out are of jobs that balked: at times of their own, not those of other events."""
+        for job in range(self.looked_at, len(self.jobs)):
+            if self.jobs[job][0] >= time:
+                break
+            self.looked_at = job + 1
+            if job not in self.asked and self.jobs[job][0] > self.now:
+                assert not self.joins(job, len(self.line) + len(self.at))
+
+    def joins(self, job: int, in_system: int) -> bool:
+        """Whether the job does not balk."""
+        balking, join = self.system.classes[self.jobs[job][1]].balking, self.jobs[job][-1]
+        return balking is None or join < balking.joins(self.system.capacity + 1)[in_system]
+
     def read(self, row: Any) -> None:
         self.pass_time(row.time)
         assert row.in_system == len(self.line) + len(self.at)
+        if row.event in ("admit", "block", "reject"):
+            assert self.joins(row.job, row.in_system)
+            self.asked.add(row.job)
         getattr(self, row.event.replace("-", "_"))(row)
 
     def admit(self, row: Any) -> None:
@@ -123,7 +143,7 @@ class Audit:
         assert row.time == self.ends[row.job]
 
     def abandon(self, row: Any) -> None:
-        arrival, _, _, patience, _ = self.jobs[row.job]
+        arrival, _, _, patience, *_ = self.jobs[row.job]
         assert row.job not in self.waited
         assert row.time == arrival + patience
         assert row.wait == row.time - arrival

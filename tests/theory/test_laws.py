@@ -34,7 +34,7 @@ CONTINUOUS = [
     qu.Pareto(mean=2.5, shape=1.4),
     qu.Uniform(low=0.5, high=1.75),
 ]
-LAWS = [*CONTINUOUS, qu.Deterministic(2.5), qu.Empirical(VALUES), qu.Recorded(VALUES)]
+LAWS = [*CONTINUOUS, qu.Deterministic(2.5), qu.TwoPoint(2.5, 0.2), qu.Empirical(VALUES), qu.Recorded(VALUES)]
 
 
 def named(law: Law) -> str:
@@ -131,6 +131,21 @@ def test_the_shape_of_weibull_is_right_to_the_last_digit(cv):
         v = mpmath.findroot(square, (v * (1 - mpmath.mpf(10) ** -9), v * (1 + mpmath.mpf(10) ** -9)), tol=1e-60)
         assert law.shape == pytest.approx(float(1 / v), rel=2.3e-16)
         assert law.scale == pytest.approx(float(1 / mpmath.gamma(1 + v)), rel=4.5e-16)
+
+
+def test_all_or_nothing():
+    law = qu.TwoPoint(mean=20.0, probability=0.2)
+    assert law.value == 100.0
+    assert law.variance == pytest.approx(0.2 * 100.0**2 - 20.0**2, rel=1e-14)
+    assert [law.survival(t) for t in (-1.0, 0.0, 99.0, 100.0)] == [1.0, 0.2, 0.2, 0.0]
+    assert law.laplace(0.01) == pytest.approx(0.8 + 0.2 * math.exp(-1.0), rel=1e-15)
+    drawn = numbers(law, 20_000)
+    assert set(drawn.tolist()) == {0.0, 100.0}
+    count = int((drawn > 0.0).sum())
+    assert stats.binomtest(count, drawn.size, 0.2).pvalue > ERROR
+    sure = qu.TwoPoint(3.0, 1.0)
+    assert sure.variance == 0.0
+    assert set(numbers(sure, 1000).tolist()) == {3.0}
 
 
 def test_values_that_were_seen():
@@ -241,6 +256,8 @@ def test_paths_tend_to_the_exponential_ones_as_cv_tends_to_one(kind):
         (lambda: qu.Uniform(low=2.0, high=2.0), "a uniform law's low must be below its high, got 2 and 2"),
         (lambda: qu.Uniform(low=-1.0, high=2.0), "a uniform law's low must be a finite number of at least 0"),
         (lambda: qu.Deterministic(0.0), "a deterministic law's value must be a positive finite number, got 0"),
+        (lambda: qu.TwoPoint(2.0, 1.5), "a two-point law's probability must lie between 1e-09 and 1, got 1.5"),
+        (lambda: qu.TwoPoint(0.0, 0.5), "a two-point law's mean must be a positive finite number, got 0"),
         (lambda: qu.Empirical([]), f"empirical values must be a list of 1 to {MOST_VALUES} numbers"),
         (lambda: qu.Empirical([[1.0], [2.0]]), "empirical values must be a list of 1 to"),
         (lambda: qu.Empirical([1.0, -0.5]), "empirical values must be at least 0, got -0.5"),

@@ -1,0 +1,288 @@
+"""What is seen only of those who are let in: rewards, costs of waiting, and arrivals, on the paper's six queues.
+
+An admitted job pays R / p with probability p = 0.2, else nothing; nobody knows R. Certainty equivalence keeps out a
+class that paid nothing at first, and never finds out; learners that explore do. Beside it: holding costs that are not
+known, and doors behind which nobody is seen, or nobody's class. Regrets are gap regrets on common random numbers, at a
+time of 10^5 at most, over ten times the trajectories of the other experiments, 60 at most unless more are asked for;
+intervals are Student's, 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.learning.planners import model_at
+from queueing_ucrl.model.laws import TwoPoint
+from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.system import Queue
+from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval
+from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
+from queueing_ucrl.scenario import Scenario
+from queueing_ucrl.solvers.solve import solve
+
+PROBABILITY = 0.2  # that a job pays
+LARGEST = 100.0  # what a job of gold pays then: the bound that is told
+HORIZON = 1e5  # at most
+MOST = 60  # trajectories, unless more are asked for
+SURE = 30.0  # mu t from which on coverage is counted: there 3 / (mu t) is a tenth or less
+
+_UNKNOWN: dict[str, Any] = {"rewards": "unknown"}
+LEARNERS = {
+    "plain": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "none"}, VERMILION),
+    "plain, first review at 20": Newcomer(
+        "certainty-equivalent", {**_UNKNOWN, "exploration": "none", "first_review": 20.0}, VERMILION, "--"
+    ),
+    "ucb": Newcomer("certainty-equivalent", {**_UNKNOWN, "reward_bound": LARGEST}, BLUE),
+    "ucb, bound not told": Newcomer("certainty-equivalent", _UNKNOWN, SKY, "--"),
+    "forced": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "forced"}, SKY),
+    "thompson": Newcomer("thompson", {**_UNKNOWN, "reward_bound": LARGEST}, PURPLE),
+    "rewards known": Newcomer("certainty-equivalent", {}, GREEN),
+}
+UNSEEN = {
+    "all is known and seen": Newcomer("certainty-equivalent"),
+    "holding costs unknown": Newcomer("certainty-equivalent", {"holding_costs": "unknown"}),
+    "rejected arrivals unseen": Newcomer("certainty-equivalent", {"observation": "admitted"}),
+    "thompson, all seen": Newcomer("thompson"),
+    "thompson, rejected arrivals unseen": Newcomer("thompson", {"observation": "admitted"}),
+    "class seen after admission": Newcomer("certainty-equivalent", {"observation": "class-after-admission"}),
+}
+BLIND = "class seen after admission"
+
+
+def many(work: Work) -> Work:
+    """Ten times the trajectories, 60 at most unless more are asked for, and a horizon of 10^5 at most."""
+    count = max(work.replications, min(MOST, 10 * work.replications))
+    return replace(work, replications=count, horizon=min(work.horizon, HORIZON))
+
+
+def all_or_nothing(queue: Queue) -> Queue:
+    """The queue whose jobs pay R / p with probability p."""
+    classes = [replace(c, pays=TwoPoint(c.reward, PROBABILITY)) for c in queue.classes]
+    return Queue(queue.servers, queue.capacity, queue.service_rate, classes)
+
+
+def scenario_of(work: Work, learners: dict[str, Newcomer], *, random: bool) -> Scenario:
+    """The six queues with these learners; random: jobs pay all or nothing."""
+    whole = many(work).scenarios(lambda one: choices(learners))
+    if random:
+        points = tuple(replace(one, system=all_or_nothing(one.queue)) for one in whole.points)
+        whole = replace(points[0], title="The paper's queues, paid all or nothing", values={}, points=points)
+    return at_decades(whole)
+
+
+# --- rewards ----------------------------------------------------------------------------------------------------------
+
+
+def last_levels(study: Study) -> Iterator[tuple[int, str, int, list[int]]]:
+    """(point, learner, replication, control levels of the last policy) of each trajectory."""
+    episodes = study.episodes()
+    points = {(cell.values["capacity"], cell.values["service_rate"]): cell.point for cell in study.cells}
+    last = episodes.groupby(["capacity", "service_rate", "controller", "replication"], sort=False).tail(1)
+    for row in last.to_dict("records"):
+        place = points[row["capacity"], row["service_rate"]]
+        yield place, row["controller"], row["replication"], list(row["control_levels"])
+
+
+def stuck_shares(study: Study) -> dict[tuple[int, str], float]:
+    """The share of trajectories whose last policy lets in nowhere a class that the best policy lets in."""
+    best = {cell.point: solve(cell.queue).policy.control_levels for cell in study.cells}
+    found: dict[tuple[int, str], list[bool]] = {}
+    for point, name, _, levels in last_levels(study):
+        closed = [wanted > 0 and level == 0 for wanted, level in zip(best[point], levels, strict=True)]
+        found.setdefault((point, name), []).append(any(closed))
+    return {place: float(np.mean(stuck)) for place, stuck in found.items()}
+
+
+def coverage(study: Study, name: str = "ucb") -> pd.DataFrame:
+    """By queue: of the limits at reviews with mu t >= SURE, how many were below the truth, and what is promised.
+
+    Promised, at a number of jobs that is fixed: each limit is below the truth with probability 3 / (m mu t) at most.
+    """
+    episodes = study.episodes()
+    rows = []
+    for (capacity, value), group in episodes[episodes["controller"] == name].groupby(["capacity", "service_rate"]):
+        rate = float(str(value))
+        cell = next(c for c in study.cells if (c.values["capacity"], c.values["service_rate"]) == (capacity, rate))
+        late = group[(group["start"] * rate >= SURE) & group["planned_rewards"].notna()]
+        limits = np.array(late["planned_rewards"].tolist(), dtype=float)  # nan: not seen yet
+        truth = cell.queue.job_rewards
+        promised = np.minimum(1.0, 3.0 / (truth.size * rate * late["start"].to_numpy()))
+        values = {"capacity": capacity, "service_rate": rate, "limits": limits.size, "promised": float(promised.mean())}
+        rows.append({**values, "missed": int((limits < truth).sum())})
+    return pd.DataFrame(rows)
+
+
+def regrets(study: Study, stuck: dict[tuple[int, str], float], ours: str) -> pd.DataFrame:
+    """One row a queue and learner: gap regret at the horizon, quantiles, and the mean as a part of another's."""
+    rows = []
+    for k, cell in enumerate(study.cells):
+        samples = study.samples(k, "gap")[:, -1]
+        base = study.samples(named_cell(study, ours, cell.point), "gap")[:, -1]
+        rows.append(
+            {
+                **cell.values,
+                "learner": cell.name,
+                "replications": samples.size,
+                "regret": float(samples.mean()),
+                "half_interval": half_interval(samples),
+                **{f"q{q}": float(np.quantile(samples, q / 100)) for q in (50, 90, 99)},
+                "largest": float(samples.max()),
+                "part": float(samples.mean() / base.mean()),
+                "difference": float((samples - base).mean()),
+                "difference_half_interval": half_interval(samples - base),
+                "stuck": stuck.get((cell.point, cell.name), np.nan),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def rewards_text(frame: pd.DataFrame) -> str:
+    """A row a learner, a column a queue: mean regret with its interval, and how many trajectories are stuck."""
+    rows = []
+    for name in LEARNERS:
+        entries = []
+        for row in frame[frame["learner"] == name].to_dict("records"):
+            stuck = f"; {100 * row['stuck']:.0f} % stuck" if row["stuck"] > 0 else ""
+            entries.append(f"{row['regret']:,.0f} ±{row['half_interval']:,.0f}{stuck}")
+        rows.append((name, *entries))
+    return markdown_table(("gap regret", *(f"S {c}, µ {r}" for c, r in QUEUES)), rows)
+
+
+def tails_text(frame: pd.DataFrame) -> str:
+    """Over all queues: medians, tails and the largest, and the mean as a part of the plain learner's."""
+    rows = []
+    for name in LEARNERS:
+        mine = frame[frame["learner"] == name]
+        tails = (f"{mine[q].max():,.0f}" for q in ("q50", "q90", "q99", "largest"))
+        rows.append((name, *tails, f"{100 * mine['part'].max():.3g} %", f"{100 * mine['stuck'].mean():.1f} %"))
+    headings = ("the worst of six queues", "median", "90 %", "99 %", "largest", "of plain's mean", "stuck, all queues")
+    return markdown_table(headings, rows)
+
+
+def coverage_text(frame: pd.DataFrame) -> str:
+    rows = [
+        (f"S {r['capacity']}, µ {r['service_rate']}", f"{r['limits']:,}", r["missed"], f"{r['promised']:.2g}")
+        for r in frame.to_dict("records")
+    ]
+    return markdown_table(("upper limits", "limits", "below the truth", "share promised at most"), rows)
+
+
+# --- costs and doors --------------------------------------------------------------------------------------------------
+
+
+def blind_optimum(queue: Queue) -> tuple[float, Policy]:
+    """The best gain, and policy, of those who do not see a job's class before they let it in."""
+    model = model_at(replace(Knowledge.of(queue), sees_classes=False), queue.arrival_rates, None)
+    assert model is not None
+    solution = solve(model)
+    return solution.gain, solution.policy
+
+
+def lost(study: Study, k: int) -> FloatArray:
+    """What each trajectory lost to the best policy that sees what its learner sees: gap regret; for those who do not
+    see classes, the pseudo regret less what the best policy without classes loses too.
+    """
+    cell = study.cells[k]
+    if cell.name != BLIND:
+        return study.samples(k, "gap")[:, -1]
+    loss = solve(cell.queue).gain - blind_optimum(cell.queue)[0]
+    return study.samples(k, "pseudo")[:, -1] - cell.settings.horizon * loss
+
+
+def unseen(study: Study) -> pd.DataFrame:
+    """One row a queue and learner: what was lost, and the paired difference to the same learner who sees all."""
+    rows = []
+    for k, cell in enumerate(study.cells):
+        base = "thompson, all seen" if cell.name.startswith("thompson") else "all is known and seen"
+        mine = lost(study, k)
+        difference = mine - lost(study, named_cell(study, base, cell.point))
+        row = {**cell.values, "learner": cell.name, "replications": mine.size, "regret": float(mine.mean())}
+        row |= {"half_interval": half_interval(mine), "largest": float(mine.max())}
+        row |= {"difference": float(difference.mean()), "difference_half_interval": half_interval(difference)}
+        rows.append({**row, "blind_share": blind_optimum(cell.queue)[0] / solve(cell.queue).gain})
+    return pd.DataFrame(rows)
+
+
+def unseen_text(frame: pd.DataFrame) -> str:
+    rows = []
+    for name in UNSEEN:
+        mine = frame[frame["learner"] == name].to_dict("records")
+        rows.append((name, *(f"{r['regret']:,.1f} ±{r['half_interval']:,.1f}" for r in mine)))
+        if name not in ("all is known and seen", "thompson, all seen", BLIND):
+            differences = (f"{r['difference']:+,.1f} ±{r['difference_half_interval']:,.1f}" for r in mine)
+            rows.append(("    more than who sees all", *differences))
+    shares = frame[frame["learner"] == BLIND]["blind_share"]
+    rows.append(("best gain without classes, % of ρ*", *(f"{100 * share:.1f}" for share in shares)))
+    return markdown_table(("lost", *(f"S {c}, µ {r}" for c, r in QUEUES)), rows)
+
+
+# --- together ---------------------------------------------------------------------------------------------------------
+
+
+def draw(study: Study) -> Figure:
+    """Gap regret on each queue, mean and interval."""
+    figure = Figure(figsize=(11, 7.2), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True, sharey=True)
+    for point, axes in enumerate(panels.flat):
+        for k, cell in enumerate(study.cells):
+            if cell.point != point:
+                continue
+            drawn, times = LEARNERS[cell.name], study.results[k][0].times
+            mean, low, high = (np.maximum(x, 1e-3) for x in interval(study.samples(k, "gap")))
+            axes.fill_between(times, low, high, color=drawn.colour, alpha=0.2, linewidth=0)
+            axes.plot(times, mean, drawn.line, color=drawn.colour, linewidth=1.6, label=cell.name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=1.0)
+        axes.set_title(f"S = {QUEUES[point][0]}, µ = {QUEUES[point][1]}", loc="left", fontsize=10)
+        grid(axes)
+    for axes in panels[1]:
+        axes.set_xlabel("time (log scale)")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("gap regret (log scale)")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    settings = study.cells[0].settings
+    words = f"{settings.replications} trajectories to {settings.horizon:,.0f}"
+    figure.suptitle(f"Jobs that pay R / {PROBABILITY} with probability {PROBABILITY}: {words}", fontsize=11)
+    return figure
+
+
+def reproduce(work: Work) -> Finding:
+    """The two studies, their tables and the figure."""
+    paid = work.study("rewards", scenario_of(work, LEARNERS, random=True))
+    seen = work.study("rewards-unseen", scenario_of(work, UNSEEN, random=False))
+    of_rewards, covered, of_doors = regrets(paid, stuck_shares(paid), "plain"), coverage(paid), unseen(seen)
+    settings = paid.cells[0].settings
+    text = (
+        "## What is seen only of those who are let in\n\n"
+        + paragraph(
+            f"{settings.replications} trajectories to {settings.horizon:,.0f}; mean ± half of the 95 % interval. A job "
+            f"pays R / {PROBABILITY} with probability {PROBABILITY}, and R is not known. Stuck: the last policy lets "
+            "in nowhere a class that the best one lets in."
+        )
+        + rewards_text(of_rewards)
+        + "\n\n"
+        + tails_text(of_rewards)
+        + f"\n\n### Whether the limits of `ucb` hold, at reviews with µt of {SURE:g} or more\n\n"
+        + coverage_text(covered)
+        + "\n\n### Costs that are not known, and doors behind which nobody is seen (rewards known)\n\n"
+        + paragraph(
+            "Lost: gap regret; of who sees no class, to the best policy that treats all classes alike (pseudo regret)."
+        )
+        + unseen_text(of_doors)
+    )
+    parts = {"rewards": of_rewards, "coverage": covered, "unseen": of_doors}
+    frame = pd.concat([one.assign(study=name) for name, one in parts.items()], ignore_index=True)
+    return work.publish("rewards", frame, text, {"rewards.png": draw(paid)})

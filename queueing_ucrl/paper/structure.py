@@ -1,0 +1,263 @@
+"""What each piece of the queue's structure buys general-purpose learners, one after another, on the paper's queues.
+
+UCRL2, UCRL2B, KL-UCRL and PSRL (with the prior of its article and with a library's) know nothing of the queue; then
+that the state moves by one at most; then what a job of each class pays; then how often jobs leave. UCRL-AC and
+certainty equivalence know one thing more: arrivals come at the same rates in every state, and those turned away count
+too. At the end stand learners that keep no model, or thresholds only. Gap regrets on common random numbers; Student's
+intervals, 95 %, of paired differences where two learners are compared.
+
+A tenth of the trajectories, three at least, to a tenth of the horizon, 10^5 at most: every review of a general-purpose
+learner is a value iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.experiments.campaign import with_run
+from queueing_ucrl.experiments.study import Study
+from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.paper.beyond import OURS, half_interval, ratio
+from queueing_ucrl.paper.work import SHORTEST, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from queueing_ucrl.scenario import ControllerChoice, Scenario
+
+DIRECT = "certainty-equivalent"
+LONGEST = 1e5
+SHARE = 10  # of the trajectories and of the horizon, one in so many
+QUANTILES = (0.5, 0.9, 0.99)
+STEPS = {
+    "none": "The next state may be any of S + 1, and a tick may pay anything from 0 to the largest reward.",
+    "support": "Told that the state moves by one at most, it has three next states to weigh and not S + 1, so it no "
+    "longer hopes for a leap to the best state of all.",
+    "rewards": "Told what a job of each class pays in each state, it has only the chances of what happens to learn.",
+    "departures": "Told how often jobs leave in each state, it has only the arrivals to learn; but still anew in every "
+    "state, and under every action.",
+}
+LAST_STEP = (
+    "UCRL-AC also knows that arrivals come at the same rates in every state and under every action: one number "
+    "a class, learned from every arrival, those turned away too. Certainty equivalence knows as much, and "
+    "hopes for none."
+)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A controller with its options, and how it is drawn."""
+
+    controller: str
+    options: dict[str, Any] = field(default_factory=dict)
+    colour: str = GREY
+    mark: str = "o"
+
+    def choice(self, label: str, **more: Any) -> ControllerChoice:
+        """For a scenario; `label` is its name there."""
+        options = {**self.options, **more}
+        return ControllerChoice(label, {"name": self.controller, **options}, make_controller(self.controller, options))
+
+
+TOLD = {
+    "ucrl2": Entrant("ucrl2", {}, BLUE, "o"),
+    "ucrl2b": Entrant("ucrl2b", {}, SKY, "s"),
+    "kl-ucrl": Entrant("kl-ucrl", {}, PURPLE, "^"),
+    "psrl, prior 1": Entrant("psrl", {"transition_prior": 1.0}, ORANGE, "v"),
+    "psrl, prior 1/X": Entrant("psrl", {}, VERMILION, "D"),
+}
+MODEL_FREE = {
+    "r-learning": Entrant("r-learning", {}, GREY, "x"),
+    "r-learning, falling": Entrant("r-learning", {"falling": True, "step_size": 1.0}, GREY, "+"),
+    "actor-critic": Entrant("actor-critic", {}, GREY, "1"),
+    "actor-critic, actor x 10": Entrant("actor-critic", {"actor_step_size": 0.1}, GREY, "2"),
+    "salmut": Entrant("salmut", {}, GREY, "*"),
+    "integer-gradient": Entrant("integer-gradient", {}, GREY, "P"),
+}
+
+
+def label(name: str, step: str) -> str:
+    """A learner that is told something, by its name in the study."""
+    return name if step == "none" else f"{name}, {step}"
+
+
+def entrants(one: Scenario) -> Iterator[ControllerChoice]:
+    """All of them: UCRL-AC as the scenario has it."""
+    for name, entrant in TOLD.items():
+        for step in STEPS:
+            yield entrant.choice(label(name, step), structure=step)
+    yield from (choice for choice in one.controllers if choice.controller.name == OURS)
+    yield Entrant(DIRECT).choice(DIRECT)
+    for name, entrant in MODEL_FREE.items():
+        yield entrant.choice(name)
+
+
+def structure_study(work: Work) -> Study:
+    """The six queues of the paper."""
+    runs, horizon = max(3, work.replications // SHARE), min(max(SHORTEST, work.horizon / SHARE), LONGEST)
+    scenario = work.scenarios(entrants)
+    points = tuple(with_run(one, horizon=horizon, replications=runs, grid_points=41) for one in scenario.points)
+    return work.study("structure", replace(scenario, settings=points[0].settings, points=points))
+
+
+def before(name: str) -> str | None:
+    """The same learner, told one piece less."""
+    steps = list(STEPS)
+    for one in TOLD:
+        for k in range(1, len(steps)):
+            if name == label(one, steps[k]):
+                return label(one, steps[k - 1])
+    return None
+
+
+def regrets(study: Study) -> pd.DataFrame:
+    """One row a queue and controller: mean, interval, quantiles, and what it is beside UCRL-AC and one step less."""
+    rows = []
+    for k, cell in enumerate(study.cells):
+        final = study.samples(k, "gap")[:, -1]
+        ours = study.samples(named_cell(study, OURS, cell.point), "gap")[:, -1]
+        row = {
+            **cell.values,
+            "controller": cell.name,
+            "time": float(study.results[k][0].times[-1]),
+            "replications": len(final),
+            "regret": float(final.mean()),
+            "half_interval": half_interval(final),
+            **{f"q{round(100 * q)}": float(np.quantile(final, q)) for q in QUANTILES},
+            "above_ucrl_ac": float((final - ours).mean()),
+            "above_half_interval": half_interval(final - ours),
+            "step_from": before(cell.name),
+        }
+        row["step_ratio"], row["step_half_interval"] = step_ratio(study, k)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def step_ratio(study: Study, k: int) -> tuple[float, float]:
+    """Regret as a part of that of the same learner told one piece less, paired; nan where there is none."""
+    cell = study.cells[k]
+    less = before(cell.name)
+    if less is None:
+        return np.nan, np.nan
+    theirs: FloatArray = study.samples(named_cell(study, less, cell.point), "gap")[:, -1]
+    return ratio(study.samples(k, "gap")[:, -1], theirs) if theirs.mean() > 0 else (np.nan, np.nan)
+
+
+def overview(frame: pd.DataFrame) -> str:
+    """Learners by steps: the geometric mean over the queues of regret as a part of UCRL-AC's."""
+    wide = frame.pivot_table("regret", ["capacity", "service_rate"], "controller", sort=False)
+    parts = wide.div(wide[OURS], axis=0)
+
+    def share(name: str) -> str:
+        value = float(np.exp(np.log(parts[name].clip(lower=1e-9)).mean()))
+        return f"{value:.2f}" if value >= 0.01 else f"{value:.1e}"
+
+    rows = [(name, *(share(label(name, step)) for step in STEPS)) for name in TOLD]
+    table = markdown_table(("told:", *STEPS), rows)
+    free = ", ".join(f"{name} {share(name)}" for name in MODEL_FREE)
+    smallest = float(parts[DIRECT].max())
+    return f"{table}\n\n" + paragraph(
+        f"Without a model: {free}. Certainty equivalence: {100 * smallest:.2g} % of UCRL-AC's at most."
+    )
+
+
+def queue_text(rows: pd.DataFrame) -> str:
+    """All controllers on one queue."""
+    lines = [
+        (
+            row["controller"],
+            f"{row['regret']:,.0f} ±{row['half_interval']:,.0f}",
+            *(f"{row[f'q{round(100 * q)}']:,.0f}" for q in QUANTILES),
+            "" if row["controller"] == OURS else f"{row['above_ucrl_ac']:+,.0f} ±{row['above_half_interval']:,.0f}",
+            ""
+            if row["step_ratio"] != row["step_ratio"]
+            else f"{100 * row['step_ratio']:.1f} ±{100 * row['step_half_interval']:.1f}",
+        )
+        for row in rows.to_dict("records")
+    ]
+    quantiles = tuple(f"{round(100 * q)} %" for q in QUANTILES)
+    return markdown_table(("gap regret", "mean", *quantiles, "above UCRL-AC", "% of one step less"), lines)
+
+
+def draw_queue(axes: Axes, rows: pd.DataFrame) -> None:
+    """Regret by what is told; lines for UCRL-AC and certainty equivalence; to the right those without a model."""
+    found = rows.set_index("controller")
+    steps = list(STEPS)
+    for name, entrant in TOLD.items():
+        own = found.loc[[label(name, step) for step in steps]]
+        axes.errorbar(
+            np.arange(len(steps)),
+            np.maximum(1.0, own["regret"]),
+            own["half_interval"],
+            color=entrant.colour,
+            marker=entrant.mark,
+            markersize=4,
+            linewidth=1.4,
+            label=name,
+        )
+    for name, colour, dashes in ((OURS, "black", "-"), (DIRECT, GREEN, "--")):
+        axes.axhline(max(1.0, float(found["regret"][name])), color=colour, linestyle=dashes, linewidth=1.2, label=name)
+    for k, (name, entrant) in enumerate(MODEL_FREE.items()):
+        place, one = len(steps) - 0.2 + 0.22 * k, [float(found[key][name]) for key in ("regret", "half_interval")]
+        axes.errorbar(
+            [place],
+            [max(1.0, one[0])],
+            [one[1]],
+            color=entrant.colour,
+            marker=entrant.mark,
+            linestyle="",
+            label=name,
+        )
+    axes.set_xticks([*range(len(steps)), len(steps) + 0.35], [*steps, "no model"], fontsize=8)
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.8)
+    grid(axes)
+
+
+def draw(frame: pd.DataFrame) -> Figure:
+    figure = Figure(figsize=(12, 8.2), layout="constrained")
+    panels = figure.subplots(2, 3)
+    for axes, ((capacity, rate), rows) in zip(
+        panels.flat, frame.groupby(["capacity", "service_rate"], sort=False), strict=True
+    ):
+        draw_queue(axes, rows)
+        axes.set_title(f"S = {capacity}, µ = {rate}", loc="left", fontsize=10)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("gap regret (log scale; below 1 drawn at 1)")
+    for axes in panels[1]:
+        axes.set_xlabel("what it is told")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    first = frame.iloc[0]
+    figure.suptitle(
+        f"Gap regret at {first['time']:,.0f}, mean and 95 % interval of {first['replications']} trajectories",
+        fontsize=11,
+    )
+    return figure
+
+
+def reproduce(work: Work) -> Finding:
+    """The study, its tables and its figure."""
+    frame = regrets(structure_study(work))
+    first = frame.iloc[0]
+    told = "\n".join(f"- `{step}`: {words}" for step, words in {**STEPS, "beyond": LAST_STEP}.items())
+    tables = "\n\n".join(
+        f"### S = {capacity}, µ = {rate}\n\n{queue_text(rows)}"
+        for (capacity, rate), rows in frame.groupby(["capacity", "service_rate"], sort=False)
+    )
+    text = (
+        "## What each piece of structure buys\n\n"
+        + paragraph(
+            f"{first['replications']} trajectories to {first['time']:,.0f}; ± half of Student's 95 % interval, of "
+            "paired differences where two are compared. Quantiles are over trajectories."
+        )
+        + f"{told}\n\n### Regret as a part of UCRL-AC's: geometric means over the six queues\n\n"
+        + f"{overview(frame)}{tables}"
+    )
+    return work.publish("structure", frame, text, {"structure.png": draw(frame)})
