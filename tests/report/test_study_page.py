@@ -497,7 +497,8 @@ def test_several_studies_are_set_side_by_side(study_folder, tmp_path, monkeypatc
     # one chart a study and point, all on one scale; drifting: no optimum, nothing lost
     places = ("Learners", "Sweep, queue.servers = 1", "Sweep, queue.servers = 2")
     charts = [chart for chart in page.json if "share" in chart.get("data", ())]
-    assert len(charts) == len(places) and all(place in shown for place in places)
+    assert len(charts) == len(places)
+    assert all(place in shown for place in places)
     scales = {json.dumps(layer["encoding"]["x"]["scale"]) for chart in charts for layer in chart["spec"]["layer"]}
     assert len(scales) == 1
 
