@@ -72,9 +72,18 @@ class Worth:
 
 
 HEAD = (
-    "places", "load", "alike: until", "by class: until", "everybody", "alike", "by class",
-    "more than everybody, log", "fitted", "more than alike, log", "fitted",
-)  # fmt: skip
+    "places",
+    "load",
+    "alike: until",
+    "by class: until",
+    "everybody",
+    "alike",
+    "by class",
+    "more than everybody, log",
+    "fitted",
+    "more than alike, log",
+    "fitted",
+)
 
 
 def _written(found: Estimate) -> str:

@@ -115,10 +115,16 @@ def main() -> None:
         means = [f"{value:.2f}" for value in mine.mean(axis=0).tolist()]
         rows.append(
             [
-                words, str(len(mine)), means[0], means[1], ratio(mine[:, 1], mine[:, 0], again),
-                means[2], means[3], ratio(mine[:, 3], mine[:, 2], again),
+                words,
+                str(len(mine)),
+                means[0],
+                means[1],
+                ratio(mine[:, 1], mine[:, 0], again),
+                means[2],
+                means[3],
+                ratio(mine[:, 3], mine[:, 2], again),
             ]
-        )  # fmt: skip
+        )
     headings = ["reward at", "queues", "theta known", "learned", "ratio", "best estimates, known", "learned", "ratio"]
     print(markdown_table(headings, rows))
 

@@ -329,7 +329,7 @@ def law(text: str) -> str:
         (GOOD + "[setup]\ntime = 3\n", 'x.toml:10: setup.time = 3 must be a table such as { kind = "lognormal"'),
         ('arrivals = { kind = "batches" }\n' + GOOD, "x.toml:1: arrivals.kind = 'batches' must be 'trace'"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_told_with_its_place_and_what_would_be_right(told, text, line):
     assert line in told(text)
 
@@ -459,10 +459,10 @@ STATES = "[environment]\nrates = [[0, 1], [1, 0]]\narrival_factors = [1, 2]\n"
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (SHARED + PATIENCE, "x.toml:10: class[1].patience has no meaning under discipline = \"processor-sharing\""),
+        (SHARED + PATIENCE, 'x.toml:10: class[1].patience has no meaning under discipline = "processor-sharing"'),
         (
             SHARED.replace("servers = 2\n", "servers = 2\n" + PATIENCE),
-            "x.toml:3: queue.patience has no meaning under discipline = \"processor-sharing\", where nobody waits",
+            'x.toml:3: queue.patience has no meaning under discipline = "processor-sharing", where nobody waits',
         ),
         (
             SHARED + 'holding_cost = { kind = "linear", rate = 1 }\n',
@@ -493,7 +493,7 @@ STATES = "[environment]\nrates = [[0, 1], [1, 0]]\narrival_factors = [1, 2]\n"
             "x.toml:11: controller.looking = 'following' has no meaning without period",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_key_without_effect_is_refused(told, text, line):
     assert line in told(text)
     assert "\n" not in told(text)

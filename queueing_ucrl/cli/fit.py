@@ -148,10 +148,22 @@ def fit(
         targets.check(force, figure, files, page=not no_report)
         with warnings_told(), _Stages() as stages:
             found = fit_log(
-                list(files), time, job_class, **columns, decision=decision, count=count, timezone=timezone,
-                time_unit=time_unit, servers=servers, capacity=capacity, like=like, strict=strict, seed=seed,
-                on_stage=stages.say, **given,
-            )  # fmt: skip
+                list(files),
+                time,
+                job_class,
+                **columns,
+                decision=decision,
+                count=count,
+                timezone=timezone,
+                time_unit=time_unit,
+                servers=servers,
+                capacity=capacity,
+                like=like,
+                strict=strict,
+                seed=seed,
+                on_stage=stages.say,
+                **given,
+            )
             picture = None
             if figure:
                 from queueing_ucrl.report.fit_figure import fit_figure

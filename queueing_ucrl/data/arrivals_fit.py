@@ -364,9 +364,16 @@ def _quasi_poisson(pattern: StepPattern, index: float) -> StepPattern:
 def arrivals_table(fit: ArrivalsFit) -> list[dict[str, Any]]:
     """Rows for the table of rates: over all of the log, and for each step."""
     whole = {
-        "job_class": fit.name, "from": math.nan, "to": math.nan, "rate": fit.mean_rate, "low": fit.low,
-        "high": fit.high, "count": fit.rate.count, "exposure": fit.rate.exposure, "interval": fit.interval,
-    }  # fmt: skip
+        "job_class": fit.name,
+        "from": math.nan,
+        "to": math.nan,
+        "rate": fit.mean_rate,
+        "low": fit.low,
+        "high": fit.high,
+        "count": fit.rate.count,
+        "exposure": fit.rate.exposure,
+        "interval": fit.interval,
+    }
     rows = [whole]
     if fit.steps is not None:
         edges = (0.0, *fit.steps.times, fit.steps.period)

@@ -89,10 +89,19 @@ def balking(
     reach = float(ndtri(0.5 + 0.5 * level)) * error
     quiet, crowded = _tenths(exposures.sum(axis=0))
     return Balking(
-        beta, beta - reach, beta + reach, float(2.0 * ndtr(-abs(z))), math.expm1(beta),
-        math.exp(beta * (crowded - quiet)), quiet, crowded, tuple(int(n) for n in counts.sum(axis=0)),
-        tuple(exposures.sum(axis=0).tolist()), tuple(expected.tolist()), level,
-    )  # fmt: skip
+        beta,
+        beta - reach,
+        beta + reach,
+        float(2.0 * ndtr(-abs(z))),
+        math.expm1(beta),
+        math.exp(beta * (crowded - quiet)),
+        quiet,
+        crowded,
+        tuple(int(n) for n in counts.sum(axis=0)),
+        tuple(exposures.sum(axis=0).tolist()),
+        tuple(expected.tolist()),
+        level,
+    )
 
 
 @dataclass(frozen=True)

@@ -115,9 +115,14 @@ def day_factor(
         return math.sqrt(float(brentq(lambda c: _spread(n, e, c) - target, 0.0, top, xtol=1e-12)))
 
     return DayFactorFit(
-        math.sqrt(squared), solved(float(chi2.isf(tail, freedom))), solved(float(chi2.ppf(tail, freedom))),
-        float(chi2.sf(q, freedom)), n.size, q / freedom, level,
-    )  # fmt: skip
+        math.sqrt(squared),
+        solved(float(chi2.isf(tail, freedom))),
+        solved(float(chi2.ppf(tail, freedom))),
+        float(chi2.sf(q, freedom)),
+        n.size,
+        q / freedom,
+        level,
+    )
 
 
 def local_day_cv(counts: npt.ArrayLike, expected: npt.ArrayLike) -> float:

@@ -96,9 +96,16 @@ def poisson_test(
     kept = count >= least
     statistic, p_value = ks_uniform(numbers)
     return PoissonTest(
-        test, float(window), statistic, p_value, int(numbers.size), int(kept.sum()), int((~kept).sum()),
-        int(count[~kept].sum()), least,
-    )  # fmt: skip
+        test,
+        float(window),
+        statistic,
+        p_value,
+        int(numbers.size),
+        int(kept.sum()),
+        int((~kept).sum()),
+        int(count[~kept].sum()),
+        least,
+    )
 
 
 def poisson_numbers(
@@ -230,9 +237,14 @@ def pearson_dispersion(
     tail = 0.5 * (1.0 - level)
     p = 2.0 * min(chi2.sf(total, freedom), chi2.cdf(total, freedom))
     return Dispersion(
-        total / freedom, float(total / chi2.isf(tail, freedom)), float(total / chi2.ppf(tail, freedom)),
-        float(min(1.0, p)), int(n.size), float(n.mean()), window,
-    )  # fmt: skip
+        total / freedom,
+        float(total / chi2.isf(tail, freedom)),
+        float(total / chi2.ppf(tail, freedom)),
+        float(min(1.0, p)),
+        int(n.size),
+        float(n.mean()),
+        window,
+    )
 
 
 def local_dispersion(times: npt.ArrayLike, window: float, observed: Observed, *, level: float = LEVEL) -> Dispersion:

@@ -214,9 +214,11 @@ def step_pattern(
     # a stamp that rounding puts at the edge of a slot belongs to the slot that was looked on
     _mend_edges(counts, exposures)
     shift = (first_weekday or 0) if weekly else 0
-    groupings = {
-        name: [[(d - shift) % DAYS for d in group] for group in groups] for name, groups in GROUPINGS.items()
-    } if weekly else {"all days alike": [[0]]}  # fmt: skip
+    groupings = (
+        {name: [[(d - shift) % DAYS for d in group] for group in groups] for name, groups in GROUPINGS.items()}
+        if weekly
+        else {"all days alike": [[0]]}
+    )
     fits = [
         fit
         for name, groups in groupings.items()

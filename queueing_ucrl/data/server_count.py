@@ -109,7 +109,7 @@ def server_count(
     known = share >= SURE and len(queued) >= ENOUGH_WAITS and not (shifts or changes)
     return ServerCount(
         most, most if known else None, share, total, len(queued), shares, by_slot, by_day, shifts, changes
-    )  # fmt: skip
+    )
 
 
 def _pairs(pairs: FloatArray, name: str) -> FloatArray:
@@ -134,9 +134,7 @@ def _path(served: FloatArray, queued: FloatArray, width: float | None) -> _Path:
     # the state between two different times: what stands after the last of equal ones
     final = np.append(ordered[1:] > ordered[:-1], True)
     start = ordered[final]
-    return _Path(
-        start[:-1], np.diff(start), np.cumsum(busy[order])[final][:-1], np.cumsum(waiting[order])[final][:-1]
-    )  # fmt: skip
+    return _Path(start[:-1], np.diff(start), np.cumsum(busy[order])[final][:-1], np.cumsum(waiting[order])[final][:-1])
 
 
 def _staffing(path: _Path, parts: IntArray, parts_of_waits: IntArray, width: float) -> tuple[Staffing, ...]:

@@ -148,14 +148,22 @@ class ServiceFits(Finding):
         """The laws compared, for a table."""
         return [
             {
-                "job_class": part.on, "law": fit.kind, "mean": fit.law.mean, "cv": fit.law.cv,
-                "delta_aic": fit.delta_aic, "ks": fit.ks, "chosen": fit.kind == part.law.kind,
-                "observed_mean": part.mean, "low": part.low, "high": part.high, "interval": part.interval,
+                "job_class": part.on,
+                "law": fit.kind,
+                "mean": fit.law.mean,
+                "cv": fit.law.cv,
+                "delta_aic": fit.delta_aic,
+                "ks": fit.ks,
+                "chosen": fit.kind == part.law.kind,
+                "observed_mean": part.mean,
+                "low": part.low,
+                "high": part.high,
+                "interval": part.interval,
                 "count": part.count,
             }
             for part in self.parts
             for fit in part.fit.fits
-        ]  # fmt: skip
+        ]
 
 
 def _served(on: str, works: FloatArray, running: FloatArray, intervals_only: bool) -> Served:

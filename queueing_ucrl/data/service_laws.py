@@ -111,9 +111,18 @@ def moments(values: npt.ArrayLike, *, level: float = LEVEL) -> Moments:
     low, high = _jackknife(apart, mean, variance, reach)
     skewness = float(np.mean(apart**3)) / float(np.mean(apart * apart)) ** 1.5
     return Moments(
-        n, mean * unit, (mean - half) * unit, (mean + half) * unit, cv2, low, high, skewness,
-        float(x.min()), float(x.max()), level,
-    )  # fmt: skip
+        n,
+        mean * unit,
+        (mean - half) * unit,
+        (mean + half) * unit,
+        cv2,
+        low,
+        high,
+        skewness,
+        float(x.min()),
+        float(x.max()),
+        level,
+    )
 
 
 def _jackknife(apart: FloatArray, mean: float, variance: float, reach: float) -> tuple[float, float]:
@@ -246,9 +255,15 @@ def fit_service(
     test = exponential_test(tested)
     fits, refused = law_fits(used) if test.rejected or not only_if_rejected else ((), {})
     return ServiceFit(
-        moments(x, level=level), test, fits, refused, int(np.sum(x == 0)), x.size - used.size,
-        rounding.ties, resolution,
-    )  # fmt: skip
+        moments(x, level=level),
+        test,
+        fits,
+        refused,
+        int(np.sum(x == 0)),
+        x.size - used.size,
+        rounding.ties,
+        resolution,
+    )
 
 
 def _matters(resolution: float, x: FloatArray) -> bool:

@@ -457,11 +457,24 @@ def _ordered(
         if not tied.size:
             draft.findings.notes.append(f"{words}: moved at random within it")
     return JobTable(
-        names, times, codes[rows], draft.works[rows], draft.running[rows], draft.waits[rows],
-        None if abandoned is None else abandoned[rows], None if decisions is None else decisions[rows],
-        begin, end, draft.unit, stamps.first_day, resolution, int(draft.lines.size), tuple(draft.findings.found),
-        tuple(draft.findings.notes), draft.raw.name,
-    )  # fmt: skip
+        names,
+        times,
+        codes[rows],
+        draft.works[rows],
+        draft.running[rows],
+        draft.waits[rows],
+        None if abandoned is None else abandoned[rows],
+        None if decisions is None else decisions[rows],
+        begin,
+        end,
+        draft.unit,
+        stamps.first_day,
+        resolution,
+        int(draft.lines.size),
+        tuple(draft.findings.found),
+        tuple(draft.findings.notes),
+        draft.raw.name,
+    )
 
 
 def _worth_jitter(rounding: Rounding, columns: Columns, gap: float) -> bool:

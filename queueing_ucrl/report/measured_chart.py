@@ -145,9 +145,18 @@ def _data(seen: Points, curves: Mapping[str, Curve], log_y: bool) -> Columns:
 
 
 def ranges_chart(
-    name: str, title: str, words: str, x: str, rows: Sequence[tuple[str, float, float | None, float | None]],
-    *, look: Look = SEEN_LOOK, line: float | None = None, log: bool = False, legend: Sequence[Key] = (), note: str = "",
-) -> Chart:  # fmt: skip
+    name: str,
+    title: str,
+    words: str,
+    x: str,
+    rows: Sequence[tuple[str, float, float | None, float | None]],
+    *,
+    look: Look = SEEN_LOOK,
+    line: float | None = None,
+    log: bool = False,
+    legend: Sequence[Key] = (),
+    note: str = "",
+) -> Chart:
     """A row a name: a dot, and the range from its low to its high end; `line`: where it should be."""
     import altair as alt
 

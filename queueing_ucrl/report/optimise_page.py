@@ -169,8 +169,9 @@ def search_section(found: BestTable, units: Units) -> Section | None:
         return None
     kept = thinned(len(tried), MOST_TRIED)
     some = [tried[j] for j in kept]
-    dots = Points([j + 1.0 for j in kept], [t.less.mean for t in some], [t.less.low for t in some],
-                  [t.less.high for t in some])  # fmt: skip
+    dots = Points(
+        [j + 1.0 for j in kept], [t.less.mean for t in some], [t.less.low for t in some], [t.less.high for t in some]
+    )
     straight = {"best found": Curve([1.0, float(len(tried))], [0.0, 0.0], ZERO)}
     closest = sorted((t for t in tried if t.policy != found.policy), key=lambda t: -t.less.mean)[:12]
     rows = [[in_words(t.policy), _spread(t.less), f"{t.less.count:,}"] for t in closest]
@@ -210,9 +211,16 @@ def races_section(found: BestTable) -> Section | None:
         dropped = "; ".join(f"{count} after {replications}" for replications, count in sorted(by_block.items()))
         moved = "stays" if one.winner == one.tables[0] else "moves on"
         rows.append(
-            [f"{k + 1}", in_words(one.tables[0]), f"{len(one.tables) - 1:,}", dropped or "none",
-             f"{len(one.tables) - len(one.dropped):,}", f"{one.replications:,}", f"{moved}: {in_words(one.winner)}"]
-        )  # fmt: skip
+            [
+                f"{k + 1}",
+                in_words(one.tables[0]),
+                f"{len(one.tables) - 1:,}",
+                dropped or "none",
+                f"{len(one.tables) - len(one.dropped):,}",
+                f"{one.replications:,}",
+                f"{moved}: {in_words(one.winner)}",
+            ]
+        )
     headings = ["race", "from", "others", "dropped (replications)", "left", "replications", "then"]
     notes = [f"The first {MOST_RACES} of {len(found.races):,} races."] if len(found.races) > MOST_RACES else []
     notes.append(

@@ -68,9 +68,15 @@ def test_the_promise_suffers_where_service_is_not_exponential() -> None:
     costly = [qu.JobClass(c.name, 1.0, c.reward, qu.Linear(1.0), service=c.service) for c in classes]
     log = synthetic_log(qu.System(5, 20, costly), jobs=6000, seed=2)
     found = qu.fit(
-        log, "time", "job_class", service="service", servers=5, capacity=20, rewards={"a": 10.0, "b": 3.0},
+        log,
+        "time",
+        "job_class",
+        service="service",
+        servers=5,
+        capacity=20,
+        rewards={"a": 10.0, "b": 3.0},
         holding_costs={"a": 1.0, "b": 1.0},
-    )  # fmt: skip
+    )
     assert found.services.parts[0].law.kind == "hyperexponential"
     assert found.promise is not None
     assert found.promise.earned is not None
@@ -364,11 +370,17 @@ def test_a_log_of_eighty_years(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "law",
     [
-        qu.Exponential(0.123456789), qu.Deterministic(2.0), qu.Erlang(3.0, 4), qu.Gamma(2.0, 0.5),
-        qu.LogNormal(1.0, 2.0), qu.HyperExponential(1.0, 2.5), qu.Weibull(2.0, 0.7), qu.Pareto(2.0, 2.5),
+        qu.Exponential(0.123456789),
+        qu.Deterministic(2.0),
+        qu.Erlang(3.0, 4),
+        qu.Gamma(2.0, 0.5),
+        qu.LogNormal(1.0, 2.0),
+        qu.HyperExponential(1.0, 2.5),
+        qu.Weibull(2.0, 0.7),
+        qu.Pareto(2.0, 2.5),
         qu.Uniform(1.0, 2.0),
     ],
-)  # fmt: skip
+)
 def test_a_law_is_written_as_it_is_read(law: qu.Law) -> None:
     import tomllib
 

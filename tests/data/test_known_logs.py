@@ -20,9 +20,14 @@ def test_an_event_log_of_ours_needs_no_names(tmp_path: Path) -> None:
     assert run.horizon == 400.0
     found = qu.fit(tmp_path / "events.parquet", like="quickstart")
     named = qu.fit(
-        synthetic_log(QUEUE, horizon=400.0, seed=3), "time", "job_class", start="start", end="end", decision="decision",
+        synthetic_log(QUEUE, horizon=400.0, seed=3),
+        "time",
+        "job_class",
+        start="start",
+        end="end",
+        decision="decision",
         like="quickstart",
-    )  # fmt: skip
+    )
     assert np.array_equal(found.table.times, named.table.times)
     assert np.allclose(found.table.works, named.table.works, equal_nan=True)
     assert found.rates["rate"].tolist() == named.rates["rate"].tolist()

@@ -33,9 +33,7 @@ def test_the_azure_trace_is_fitted() -> None:
     ]
     requests = pd.concat(parts, ignore_index=True)
     requests["work"] = 0.0001 * requests["ContextTokens"] + 0.04 * requests["GeneratedTokens"]
-    found = qu.fit(
-        requests, "TIMESTAMP", "kind", service="work", time_unit="seconds", like="llm-inference"
-    )  # fmt: skip
+    found = qu.fit(requests, "TIMESTAMP", "kind", service="work", time_unit="seconds", like="llm-inference")
     chat, code = found.arrivals["conversation"], found.arrivals["code"]
     assert chat.mean_rate == pytest.approx(5.53, rel=0.01)
     assert chat.is_near

@@ -102,9 +102,13 @@ def mixed():
 
 
 CONTROLLERS = [
-    "admit-all", "thompson", qu.TrunkReservation((6, 4, 2)), qu.CertaintyEquivalent(service_rate="unknown"),
-    qu.UcrlAc((0.5, 3.0), 5.0), qu.RandomPolicy(0.7, 13.0),
-]  # fmt: skip
+    "admit-all",
+    "thompson",
+    qu.TrunkReservation((6, 4, 2)),
+    qu.CertaintyEquivalent(service_rate="unknown"),
+    qu.UcrlAc((0.5, 3.0), 5.0),
+    qu.RandomPolicy(0.7, 13.0),
+]
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda c: getattr(c, "name", c))

@@ -140,8 +140,14 @@ def test_copies_and_pickles_are_the_same_system(system):
 
 
 def test_plain_data():
-    system = qu.System(2, 8, [qu.JobClass("a", arrivals=qu.Poisson(1.0), reward=5.0, service=qu.Exponential(0.4)),
-                              qu.JobClass("b", 0.7, 9.0, qu.Linear(0.1), service=Fixed(2.5))])  # fmt: skip
+    system = qu.System(
+        2,
+        8,
+        [
+            qu.JobClass("a", arrivals=qu.Poisson(1.0), reward=5.0, service=qu.Exponential(0.4)),
+            qu.JobClass("b", 0.7, 9.0, qu.Linear(0.1), service=Fixed(2.5)),
+        ],
+    )
     found = json.loads(json.dumps(system.plain_data()))
     assert found == {
         "servers": 2,

@@ -229,8 +229,12 @@ def test_a_trace_is_replayed_as_it_was():
 
 def test_a_trace_again_and_again_faster_and_thinned():
     assert times_of(qu.Trace(TRACE, duration=10.0, repeat=True), 21.0).tolist() == [
-        *TRACE, *(t + 10.0 for t in TRACE), 20.0, 21.0, 21.0
-    ]  # fmt: skip
+        *TRACE,
+        *(t + 10.0 for t in TRACE),
+        20.0,
+        21.0,
+        21.0,
+    ]
     assert times_of(qu.Trace(TRACE, speed=2.0), 99.0).tolist() == [t / 2 for t in TRACE]
     assert qu.Trace(TRACE, repeat=True).period == 8.75
     assert math.isinf(qu.Trace(TRACE).period)

@@ -117,7 +117,7 @@ def test_the_words_are_read_back_as_the_table(made) -> None:
         ([9, 5, 20], ["a", "b", "c"], f"turn b away when 5 or more {FEW}; turn a away when 9 or more {FEW}" + REST),
         ([5, 5], ["a", "b"], "turn everybody away when 5 or more are in the system"),
     ],
-)  # fmt: skip
+)
 def test_trunk_reservation_in_words(levels, names, words) -> None:
     assert qu.policy_in_words(qu.Policy.trunk_reservation(levels, 20), names, 20) == words
 
