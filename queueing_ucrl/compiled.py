@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 PACKAGE = Path(__file__).resolve().parent
 # no other room imports these, and their functions are not kept: tests/test_import_graph.py holds them to it
-APART = {"__init__", "__main__", "cli", "data", "experiments", "paper", "report", "scenario"}
+APART = {"__init__", "__main__", "cli", "data", "experiments", "gym", "paper", "report", "scenario"}
 FOLDER = "machine-code-"  # and the build's digest
 SUFFIX = ".code"
 BUILDS_KEPT = 8  # the most recently used stay, whatever their age

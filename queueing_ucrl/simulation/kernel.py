@@ -96,6 +96,10 @@ class Kernel(Engine):
     def run(self) -> list[Unfinished]:
         """Run to the horizon; the jobs that are still in the system then."""
         self.go_on(self.horizon)
+        return self.finish()
+
+    def finish(self) -> list[Unfinished]:
+        """Close the books of a run that has come to its horizon; the jobs that are still in the system."""
         self.control.close_episode(self._take_tally())
         self._flush()
         self.flush_log()

@@ -53,13 +53,25 @@ class Waits:
 
         marks: numbers of jobs, in order; the costs added up before each are written into the rows of `cost_at`.
         """
+        cost = self.holding_costs(job_class, wait)
+        sums = (self.cost_sum, self.wait_sum, self.histogram, self.seen)
+        _add_up(job_class, wait, wait.view(np.int64), cost, self.abandonment_cost, marks, *sums, cost_at)
+
+    def holding_costs(self, job_class: IntArray, wait: FloatArray) -> FloatArray:
+        """C_i of each of these waits."""
         cost = np.empty(wait.size)
         for kind, classes in self.kinds:
             alike = [*classes, *(-1 - i for i in classes)]
             chosen = slice(None) if len(self.kinds) == 1 else np.isin(job_class, alike)
             cost[chosen] = kind(wait[chosen])
-        sums = (self.cost_sum, self.wait_sum, self.histogram, self.seen)
-        _add_up(job_class, wait, wait.view(np.int64), cost, self.abandonment_cost, marks, *sums, cost_at)
+        return cost
+
+    def costs(self, job_class: IntArray, wait: FloatArray) -> FloatArray:
+        """What is charged for each: C_i of the wait, and what giving up costs those who did (their class is -1 - i)."""
+        cost, gave_up = self.holding_costs(job_class, wait), job_class < 0
+        if gave_up.any():
+            cost[gave_up] += self.abandonment_cost[-1 - job_class[gave_up]]
+        return cost
 
     def quantile(self, job_class: int, level: float) -> float:
         """The level-quantile of the class's waits (those that did not wait included), to about 1 %."""
