@@ -12,21 +12,22 @@ import typer
 from queueing_ucrl.cli.endings import end, mistakes_told, stops_told, tell, warnings_told
 from queueing_ucrl.cli.options import AsJson, Cluster, Jobs, StudyOptions
 from queueing_ucrl.messages import shortened
-from queueing_ucrl.paper.experiments import EXPERIMENTS, chosen_experiments, load_experiment
+from queueing_ucrl.paper.experiments import EXPERIMENTS, GROUPS, chosen_experiments, load_experiment
 
+_GROUPS = {"frontier": f"when learning is hard: {', '.join(GROUPS['frontier'])}", "all": "all of these"}
 _EXPERIMENT_LINES = "\n".join(
     textwrap.fill(words, 78, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12)
-    for name, words in {**EXPERIMENTS, "all": "all of these"}.items()
+    for name, words in {**EXPERIMENTS, **_GROUPS}.items()
 )
 NOTES = f"""
 Experiments:
 {_EXPERIMENT_LINES}
 
-Scales: quick, 6 trajectories to 1e5 (two or three minutes on two cores);
-full, the paper's 100 to 1e6 (an hour or two). --replications and --horizon
-choose anything between. The folder holds the figures (.png) and tables (.md,
-.csv, .parquet); the same command run again goes on where it stopped, and more
---replications add to those that are there.
+Scales: quick, 6 trajectories to 1e5 (minutes on two cores); full, the paper's
+100 to 1e6 (hours). --replications and --horizon choose anything between. The
+folder holds the figures (.png) and tables (.md, .csv, .parquet); the same
+command run again goes on where it stopped, and more --replications add to
+those that are there.
 
 Exit codes: 0 done, 1 failed, 2 a mistake in the options,
 130 stopped by Ctrl-C.

@@ -26,7 +26,7 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.work import Finding, Work, markdown_table
+from queueing_ucrl.paper.work import Finding, Work, markdown_table, quantiles_cell, quantiles_table
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -260,14 +260,15 @@ def losses_text(frame: pd.DataFrame) -> str:
 
 
 def near_flip_text(study: Study) -> str:
-    """Gap regrets at the decades: mean and interval, and the largest at the end."""
+    """Gap regrets at the decades: mean and interval; quantiles and the largest at the end."""
     rows = []
     times = study.results[0][0].times
     for k, cell in enumerate(study.cells):
         samples = study.samples(k, "gap")
         entries = [f"{samples[:, t].mean():,.0f} ±{half_interval(samples[:, t]):,.0f}" for t in decades(times)]
-        rows.append((cell.name, f"{cell.values['distance']:g}", *entries, f"{samples[:, -1].max():,.0f}"))
-    headings = ("gap regret", "distance", *(f"{times[t]:,.0f}" for t in decades(times)), "largest")
+        tail = (quantiles_cell(samples[:, -1]), f"{samples[:, -1].max():,.0f}")
+        rows.append((cell.name, f"{cell.values['distance']:g}", *entries, *tail))
+    headings = ("gap regret", "distance", *(f"{times[t]:,.0f}" for t in decades(times)), "50 / 90 / 99 %", "largest")
     return markdown_table(headings, rows)
 
 
@@ -329,6 +330,7 @@ def reproduce(work: Work) -> Finding:
     text = (
         f"## Beyond the paper: gap regret as a part of UCRL-AC's\n\n{work.amount}; paired, ± half of the 95 % interval."
         f"\n\n### The paper's six queues at time {work.horizon:,.0f}\n\n{paper_text(on_paper)}"
+        f"\n\nGap regret, quantiles over trajectories:\n\n{quantiles_table(paper)}"
         f"\n\n### {RANDOM_QUEUES} random queues, {count} trajectories each to {end:,.0f}\n\n"
         f"{random_text(on_random)}\n\n### Cases where a newcomer's mean is above UCRL-AC's at {end:,.0f}\n\n"
         f"{losses_text(on_random)}\n\n### Service rate unknown, {few} trajectories\n\n"

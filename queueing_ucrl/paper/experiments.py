@@ -1,7 +1,7 @@
 """Which experiments there are, and how one is found by its name; nothing heavy is loaded before it is.
 
 An experiment is a module of this package with a function `reproduce(work: Work) -> Finding`. To add one, write the
-module and name it in EXPERIMENTS; `queueing-ucrl reproduce NAME` then makes it.
+module and name it in EXPERIMENTS; `queueing-ucrl reproduce NAME` then makes it. A group of GROUPS stands for several.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ EXPERIMENTS = {
 }
 
 
+FRONTIER = ("rewards", "crowds", "structure", "drift", "limits", "scaling")  # where learning is hard
+GROUPS = {"frontier": tuple(name for name in FRONTIER if name in EXPERIMENTS), "all": tuple(EXPERIMENTS)}
+
+
 def chosen_experiments(names: Sequence[str]) -> list[str]:
-    """The experiments of these names, each once; `all` is all of them."""
-    known = [*EXPERIMENTS, "all"]
+    """The experiments of these names, each once; a group stands for its own. With `all`, in the order of all."""
+    known = [*EXPERIMENTS, *GROUPS]
     for name in names:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else "."
             raise ValueError(f"{shortened(name)}: no such experiment{hint} There is {', '.join(known)}")
-    return list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+    if "all" in names:
+        return list(EXPERIMENTS)
+    return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
 
 
 def load_experiment(name: str) -> Callable[[Work], Finding]:

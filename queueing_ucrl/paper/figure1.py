@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph, quantiles_table
 from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
 from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import controller_looks
@@ -140,7 +140,7 @@ def panels_text(frame: pd.DataFrame, column: str) -> str:
     return markdown_table(("panel", *map(label, learners)), rows)
 
 
-def as_text(frame: pd.DataFrame, work: Work) -> str:
+def as_text(study: Study, frame: pd.DataFrame, work: Work) -> str:
     rows = []
     for row in frame.to_dict("records"):
         ours = row["learner"] == OURS
@@ -162,6 +162,7 @@ def as_text(frame: pd.DataFrame, work: Work) -> str:
         + f"\n\nGap regret:\n\n{panels_text(frame, 'gap')}"
         + f"\n\nGap regret less UCRL-AC's, paired:\n\n{panels_text(frame, 'gap_minus_ucrl_ac')}"
         + f"\n\nExpected regret:\n\n{panels_text(frame, 'expected')}"
+        + f"\n\nGap regret, quantiles over the trajectories:\n\n{quantiles_table(study, called=label)}"
     )
 
 
@@ -170,4 +171,4 @@ def reproduce(work: Work) -> Finding:
     study = comparison(work)
     frame = final_values(study)
     figures = {f"figure1{'' if kind == 'expected' else '-gap'}.png": draw(study, kind, work) for kind in ACCOUNTS}
-    return work.publish("figure1", frame, as_text(frame, work), figures)
+    return work.publish("figure1", frame, as_text(study, frame, work), figures)

@@ -22,7 +22,7 @@ from queueing_ucrl.learning.session import LearningSession
 from queueing_ucrl.learning.tabular.ucrl3 import WANDERING, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph, quantiles_table
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.simulate import simulate
 
@@ -212,6 +212,7 @@ def reproduce(work: Work) -> Finding:
             f"the 95 % interval; {work.amount}."
         )
         + markdown_table(headings, rows)
+        + f"\n\nQuantiles over the trajectories:\n\n{quantiles_table(study)}"
         + f"\n\n## UCRL3's choice of supports\n\nPlans of {min(COUNTED, work.replications)} trajectories a queue; "
         f"swung: more than {WANDERING} sweeps, from where on supports only grow.\n\n"
         + markdown_table(("S", "µ", "plans", "swung", "most sweeps of the others"), swinging_plans(work))

@@ -2,14 +2,14 @@
 
 An admitted job pays R / p with probability p = 0.2, else nothing; nobody knows R. Certainty equivalence keeps out a
 class that paid nothing at first, and never finds out; learners that explore do. Beside it: holding costs that are not
-known, and doors behind which nobody is seen, or nobody's class. Regrets are gap regrets on common random numbers, at a
-time of 10^5 at most, over ten times the trajectories of the other experiments, 60 at most unless more are asked for;
-intervals are Student's, 95 %.
+known, and doors behind which nobody is seen, or nobody's class; these get a third of the trajectories. Regrets are gap
+regrets on common random numbers, at a time of 10^5 at most. Intervals are of 95 %: Student's for means, paired
+differences and ratios, and for shares of the trajectories the exact ones (Clopper and Pearson).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,10 @@ from queueing_ucrl.learning.planners import model_at
 from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval
+from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval, part, ratio
 from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solve import solve
@@ -34,7 +35,7 @@ from queueing_ucrl.solvers.solve import solve
 PROBABILITY = 0.2  # that a job pays
 LARGEST = 100.0  # what a job of gold pays then: the bound that is told
 HORIZON = 1e5  # at most
-MOST = 60  # trajectories, unless more are asked for
+SHARE = 3  # of the trajectories, one in so many is for costs and doors, two at least
 SURE = 30.0  # mu t from which on coverage is counted: there 3 / (mu t) is a tenth or less
 
 _UNKNOWN: dict[str, Any] = {"rewards": "unknown"}
@@ -60,12 +61,6 @@ UNSEEN = {
 BLIND = "class seen after admission"
 
 
-def many(work: Work) -> Work:
-    """Ten times the trajectories, 60 at most unless more are asked for, and a horizon of 10^5 at most."""
-    count = max(work.replications, min(MOST, 10 * work.replications))
-    return replace(work, replications=count, horizon=min(work.horizon, HORIZON))
-
-
 def all_or_nothing(queue: Queue) -> Queue:
     """The queue whose jobs pay R / p with probability p."""
     classes = [replace(c, pays=TwoPoint(c.reward, PROBABILITY)) for c in queue.classes]
@@ -74,7 +69,7 @@ def all_or_nothing(queue: Queue) -> Queue:
 
 def scenario_of(work: Work, learners: dict[str, Newcomer], *, random: bool) -> Scenario:
     """The six queues with these learners; random: jobs pay all or nothing."""
-    whole = many(work).scenarios(lambda one: choices(learners))
+    whole = replace(work, horizon=min(work.horizon, HORIZON)).scenarios(lambda one: choices(learners))
     if random:
         points = tuple(replace(one, system=all_or_nothing(one.queue)) for one in whole.points)
         whole = replace(points[0], title="The paper's queues, paid all or nothing", values={}, points=points)
@@ -94,14 +89,21 @@ def last_levels(study: Study) -> Iterator[tuple[int, str, int, list[int]]]:
         yield place, row["controller"], row["replication"], list(row["control_levels"])
 
 
-def stuck_shares(study: Study) -> dict[tuple[int, str], float]:
-    """The share of trajectories whose last policy lets in nowhere a class that the best policy lets in."""
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """The exact 95 % interval of a share of which `count` of `total` were seen: Clopper and Pearson's."""
+    from scipy.stats import beta
+
+    low = float(beta.ppf(0.025, count, total - count + 1)) if count else 0.0
+    return low, float(beta.ppf(0.975, count + 1, total - count)) if count < total else 1.0
+
+
+def stuck_counts(study: Study) -> dict[tuple[int, str], int]:
+    """Of how many trajectories the last policy lets in nowhere a class that the best policy lets in."""
     best = {cell.point: solve(cell.queue).policy.control_levels for cell in study.cells}
-    found: dict[tuple[int, str], list[bool]] = {}
+    found = {(cell.point, cell.name): 0 for cell in study.cells}
     for point, name, _, levels in last_levels(study):
-        closed = [wanted > 0 and level == 0 for wanted, level in zip(best[point], levels, strict=True)]
-        found.setdefault((point, name), []).append(any(closed))
-    return {place: float(np.mean(stuck)) for place, stuck in found.items()}
+        found[point, name] += any(wanted > 0 and level == 0 for wanted, level in zip(best[point], levels, strict=True))
+    return found
 
 
 def coverage(study: Study, name: str = "ucb") -> pd.DataFrame:
@@ -118,17 +120,24 @@ def coverage(study: Study, name: str = "ucb") -> pd.DataFrame:
         limits = np.array(late["planned_rewards"].tolist(), dtype=float)  # nan: not seen yet
         truth = cell.queue.job_rewards
         promised = np.minimum(1.0, 3.0 / (truth.size * rate * late["start"].to_numpy()))
-        values = {"capacity": capacity, "service_rate": rate, "limits": limits.size, "promised": float(promised.mean())}
-        rows.append({**values, "missed": int((limits < truth).sum())})
+        missed = limits < truth
+        runs = late["replication"].to_numpy()
+        row = {"capacity": capacity, "service_rate": rate, "limits": limits.size, "promised": float(promised.mean())}
+        row |= {"missed": int(missed.sum()), "replications": np.unique(runs).size}
+        row["estimates_below"] = int((np.array(late["reward_estimates"].tolist(), dtype=float) < truth).sum())
+        rows.append({**row, "missing_replications": np.unique(runs[missed.any(axis=1)]).size})
     return pd.DataFrame(rows)
 
 
-def regrets(study: Study, stuck: dict[tuple[int, str], float], ours: str) -> pd.DataFrame:
-    """One row a queue and learner: gap regret at the horizon, quantiles, and the mean as a part of another's."""
+def regrets(study: Study, stuck: dict[tuple[int, str], int], ours: str) -> pd.DataFrame:
+    """One row a queue and learner: gap regret at the horizon, quantiles, the mean as a part of another's, the stuck."""
     rows = []
     for k, cell in enumerate(study.cells):
         samples = study.samples(k, "gap")[:, -1]
         base = study.samples(named_cell(study, ours, cell.point), "gap")[:, -1]
+        share, share_half = ratio(samples, base) if base.mean() > 0 else (np.nan, np.nan)
+        count = stuck[cell.point, cell.name]
+        low, high = share_interval(count, samples.size)
         rows.append(
             {
                 **cell.values,
@@ -138,44 +147,49 @@ def regrets(study: Study, stuck: dict[tuple[int, str], float], ours: str) -> pd.
                 "half_interval": half_interval(samples),
                 **{f"q{q}": float(np.quantile(samples, q / 100)) for q in (50, 90, 99)},
                 "largest": float(samples.max()),
-                "part": float(samples.mean() / base.mean()),
+                "part": share,
+                "part_half_interval": share_half,
                 "difference": float((samples - base).mean()),
                 "difference_half_interval": half_interval(samples - base),
-                "stuck": stuck.get((cell.point, cell.name), np.nan),
+                **{"stuck": count, "stuck_low": low, "stuck_high": high},
             }
         )
     return pd.DataFrame(rows)
 
 
-def rewards_text(frame: pd.DataFrame) -> str:
-    """A row a learner, a column a queue: mean regret with its interval, and how many trajectories are stuck."""
-    rows = []
-    for name in LEARNERS:
-        entries = []
-        for row in frame[frame["learner"] == name].to_dict("records"):
-            stuck = f"; {100 * row['stuck']:.0f} % stuck" if row["stuck"] > 0 else ""
-            entries.append(f"{row['regret']:,.0f} ±{row['half_interval']:,.0f}{stuck}")
-        rows.append((name, *entries))
-    return markdown_table(("gap regret", *(f"S {c}, µ {r}" for c, r in QUEUES)), rows)
+def by_queue(frame: pd.DataFrame, heading: str, entry: Callable[[dict[Hashable, Any]], str]) -> str:
+    """A row a learner, a column a queue."""
+    rows = [(name, *map(entry, frame[frame["learner"] == name].to_dict("records"))) for name in LEARNERS]
+    return markdown_table((heading, *(f"S {c}, µ {r}" for c, r in QUEUES)), rows)
 
 
-def tails_text(frame: pd.DataFrame) -> str:
-    """Over all queues: medians, tails and the largest, and the mean as a part of the plain learner's."""
-    rows = []
-    for name in LEARNERS:
-        mine = frame[frame["learner"] == name]
-        tails = (f"{mine[q].max():,.0f}" for q in ("q50", "q90", "q99", "largest"))
-        rows.append((name, *tails, f"{100 * mine['part'].max():.3g} %", f"{100 * mine['stuck'].mean():.1f} %"))
-    headings = ("the worst of six queues", "median", "90 %", "99 %", "largest", "of plain's mean", "stuck, all queues")
-    return markdown_table(headings, rows)
+def with_half(row: dict[Hashable, Any]) -> str:
+    return f"{row['regret']:,.0f} ±{row['half_interval']:,.0f}"
+
+
+def stuck_cell(row: dict[Hashable, Any]) -> str:
+    return f"{row['stuck']} ({100 * row['stuck_low']:.0f}-{100 * row['stuck_high']:.0f} %)"
+
+
+def part_cell(row: dict[Hashable, Any]) -> str:
+    """In percent."""
+    return with_interval(100 * row["part"], 100 * row["part_half_interval"])
+
+
+def tail_cell(row: dict[Hashable, Any]) -> str:
+    return " / ".join(f"{row[q]:,.0f}" for q in ("q50", "q90", "q99", "largest"))
 
 
 def coverage_text(frame: pd.DataFrame) -> str:
-    rows = [
-        (f"S {r['capacity']}, µ {r['service_rate']}", f"{r['limits']:,}", r["missed"], f"{r['promised']:.2g}")
-        for r in frame.to_dict("records")
-    ]
-    return markdown_table(("upper limits", "limits", "below the truth", "share promised at most"), rows)
+    rows = []
+    for r in frame.to_dict("records"):
+        low, high = share_interval(r["missing_replications"], r["replications"])
+        ever = f"{r['missing_replications']} of {r['replications']} ({100 * low:.0f}-{100 * high:.0f} %)"
+        seen = (f"{r['missed']:,}", f"{r['promised'] * r['limits']:.1f}", ever)
+        estimates = f"{r['estimates_below']:,}"
+        rows.append((f"S {r['capacity']}, µ {r['service_rate']}", f"{r['limits']:,}", *seen, estimates))
+    headings = ("limits", "below the truth", "promised at most", "trajectories with any", "estimates below the truth")
+    return markdown_table(("queue", *headings), rows)
 
 
 # --- costs and doors --------------------------------------------------------------------------------------------------
@@ -209,6 +223,7 @@ def unseen(study: Study) -> pd.DataFrame:
         difference = mine - lost(study, named_cell(study, base, cell.point))
         row = {**cell.values, "learner": cell.name, "replications": mine.size, "regret": float(mine.mean())}
         row |= {"half_interval": half_interval(mine), "largest": float(mine.max())}
+        row |= {f"q{q}": float(np.quantile(mine, q / 100)) for q in (50, 90, 99)}
         row |= {"difference": float(difference.mean()), "difference_half_interval": half_interval(difference)}
         rows.append({**row, "blind_share": blind_optimum(cell.queue)[0] / solve(cell.queue).gain})
     return pd.DataFrame(rows)
@@ -219,6 +234,7 @@ def unseen_text(frame: pd.DataFrame) -> str:
     for name in UNSEEN:
         mine = frame[frame["learner"] == name].to_dict("records")
         rows.append((name, *(f"{r['regret']:,.1f} ±{r['half_interval']:,.1f}" for r in mine)))
+        rows.append(("    50 / 90 / 99 %", *(" / ".join(f"{r[q]:,.1f}" for q in ("q50", "q90", "q99")) for r in mine)))
         if name not in ("all is known and seen", "thompson, all seen", BLIND):
             differences = (f"{r['difference']:+,.1f} ±{r['difference_half_interval']:,.1f}" for r in mine)
             rows.append(("    more than who sees all", *differences))
@@ -262,24 +278,28 @@ def draw(study: Study) -> Figure:
 def reproduce(work: Work) -> Finding:
     """The two studies, their tables and the figure."""
     paid = work.study("rewards", scenario_of(work, LEARNERS, random=True))
-    seen = work.study("rewards-unseen", scenario_of(work, UNSEEN, random=False))
-    of_rewards, covered, of_doors = regrets(paid, stuck_shares(paid), "plain"), coverage(paid), unseen(seen)
+    seen = work.study("rewards-unseen", scenario_of(part(work, SHARE), UNSEEN, random=False))
+    of_rewards, covered, of_doors = regrets(paid, stuck_counts(paid), "plain"), coverage(paid), unseen(seen)
     settings = paid.cells[0].settings
     text = (
         "## What is seen only of those who are let in\n\n"
         + paragraph(
             f"{settings.replications} trajectories to {settings.horizon:,.0f}; mean ± half of the 95 % interval. A job "
-            f"pays R / {PROBABILITY} with probability {PROBABILITY}, and R is not known. Stuck: the last policy lets "
-            "in nowhere a class that the best one lets in."
+            f"pays R / {PROBABILITY} with probability {PROBABILITY}, and R is not known."
         )
-        + rewards_text(of_rewards)
-        + "\n\n"
-        + tails_text(of_rewards)
+        + by_queue(of_rewards, "gap regret", with_half)
+        + "\n\n### Stuck: the last policy lets in nowhere a class that the best one lets in\n\n"
+        + by_queue(of_rewards, f"of {settings.replications} (exact interval)", stuck_cell)
+        + "\n\n### The mean as a part of plain's\n\n"
+        + by_queue(of_rewards, "in percent", part_cell)
+        + "\n\n### Quantiles over trajectories\n\n"
+        + by_queue(of_rewards, "50 / 90 / 99 % / largest", tail_cell)
         + f"\n\n### Whether the limits of `ucb` hold, at reviews with µt of {SURE:g} or more\n\n"
         + coverage_text(covered)
         + "\n\n### Costs that are not known, and doors behind which nobody is seen (rewards known)\n\n"
         + paragraph(
-            "Lost: gap regret; of who sees no class, to the best policy that treats all classes alike (pseudo regret)."
+            f"{seen.cells[0].settings.replications} trajectories. Lost: gap regret; of who sees no class, to the best "
+            "policy that treats all classes alike (pseudo regret)."
         )
         + unseen_text(of_doors)
     )

@@ -6,7 +6,7 @@ certainty equivalence know one thing more: arrivals come at the same rates in ev
 too. At the end stand learners that keep no model, or thresholds only. Gap regrets on common random numbers; Student's
 intervals, 95 %, of paired differences where two learners are compared.
 
-A tenth of the trajectories, three at least, to a tenth of the horizon, 10^5 at most: every review of a general-purpose
+A tenth of the trajectories, three at least, to a 50th of the horizon, 10^5 at most: every review of a general-purpose
 learner is a value iteration.
 """
 
@@ -33,7 +33,8 @@ from queueing_ucrl.scenario import ControllerChoice, Scenario
 
 DIRECT = "certainty-equivalent"
 LONGEST = 1e5
-SHARE = 10  # of the trajectories and of the horizon, one in so many
+SHARE = 10  # of the trajectories, one in so many
+SHORTER = 50  # times, than the horizon
 QUANTILES = (0.5, 0.9, 0.99)
 STEPS = {
     "none": "The next state may be any of S + 1, and a tick may pay anything from 0 to the largest reward.",
@@ -100,7 +101,7 @@ def entrants(one: Scenario) -> Iterator[ControllerChoice]:
 
 def structure_study(work: Work) -> Study:
     """The six queues of the paper."""
-    runs, horizon = max(3, work.replications // SHARE), min(max(SHORTEST, work.horizon / SHARE), LONGEST)
+    runs, horizon = max(3, work.replications // SHARE), min(max(SHORTEST, work.horizon / SHORTER), LONGEST)
     scenario = work.scenarios(entrants)
     points = tuple(with_run(one, horizon=horizon, replications=runs, grid_points=41) for one in scenario.points)
     return work.study("structure", replace(scenario, settings=points[0].settings, points=points))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from queueing_ucrl.arrays import FloatArray
     from queueing_ucrl.experiments.folder import StudyFolder
     from queueing_ucrl.experiments.study import Study
     from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -97,12 +98,18 @@ class Work:
         from queueing_ucrl.experiments.runner import run_study
         from queueing_ucrl.report.progress import StudyProgress
         from queueing_ucrl.simulation.first_use import compile_first
+        from queueing_ucrl.simulation.kernel import is_plain
 
         chosen = [k for k in range(len(scenario.points)) if points is None or k in points]
         cells = [cell for cell in study_cells(scenario) if cell.point in chosen]
         folder = StudyFolder(self.folder.path / name, identity(scenario), {"title": scenario.title})
         with StudyProgress(replace(scenario, points=tuple(scenario.points[k] for k in chosen))) as progress:
-            compile_first((cell.controller for cell in cells), progress.say)
+            systems = (cell.system for cell in cells)
+            compile_first(
+                (cell.controller for cell in cells),
+                progress.say,
+                system=next((system for system in systems if not is_plain(system)), None),
+            )
             hooks: dict[str, Any] = {"on_result": progress.on_result, "on_progress": progress.on_progress}
             return run_study(cells, executor=self.executor, jobs=self.jobs, folder=folder, **hooks)
 
@@ -137,6 +144,23 @@ def default_folder(horizon: float, seed: int) -> Path:
 def named_cell(study: Study, name: str, point: int) -> int:
     """The number of the cell with this controller at this point of the sweep."""
     return next(k for k, cell in enumerate(study.cells) if (cell.point, cell.name) == (point, name))
+
+
+def quantiles_cell(samples: FloatArray) -> str:
+    """The 50, 90 and 99 % quantiles of what trajectories lost."""
+    import numpy as np
+
+    return " / ".join(f"{value:,.0f}" for value in np.quantile(samples, (0.5, 0.9, 0.99)).tolist())
+
+
+def quantiles_table(study: Study, kind: str = "gap", called: Callable[[str], str] = str) -> str:
+    """Quantiles over the trajectories of the regret at the end: a row a controller, a column a queue."""
+    rows: dict[str, list[str]] = {}
+    queues: dict[int, str] = {}
+    for k, cell in enumerate(study.cells):
+        queues[cell.point] = f"S {cell.values['capacity']}, µ {cell.values['service_rate']}"
+        rows.setdefault(called(cell.name), []).append(quantiles_cell(study.samples(k, kind)[:, -1]))
+    return markdown_table(("50 / 90 / 99 %", *queues.values()), ((name, *cells) for name, cells in rows.items()))
 
 
 def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -11,6 +11,7 @@ import pytest
 from generators import queues
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from twin_engines import differing, engine_queue, left_behind, new_engine
 
 import queueing_ucrl as qu
@@ -180,6 +181,61 @@ def test_r_learning_finds_the_gain_and_the_best_policy_of_three_states() -> None
     assert memory.pairs["visits"].sum() == memory.run[0]["ticks"]
 
 
+def test_r_learning_with_falling_steps_by_hand() -> None:
+    """alpha, beta and epsilon times (floor(n / 100) + 1)^-0.6 of the pair's, the run's and the state's n."""
+    memory = small_knowledge(RLearning(step_size=0.5, gain_step_size=0.25, exploration=0.0, falling=True)).memory
+    memory.states["action"] = 2
+    memory.pairs["visits"][0, 2] = 199  # the next is the 200th
+    memory.run["ticks"] = 799
+    learn(memory, 0, 0, 1)  # gold, let in, pays 1
+    assert memory.pairs[0, 2]["value"] == pytest.approx(0.5 * 3.0**-0.6, rel=1e-14)
+    assert memory.run[0]["gain"] == pytest.approx(0.25 * 9.0**-0.6, rel=1e-14)
+
+
+def test_r_learning_explores_in_the_share_of_ticks_it_is_told() -> None:
+    """Ties broken by the visits of actions; any of three with probability 0.3: 0.2 of the ticks another. 4 sigma."""
+    memory = small_knowledge(RLearning(step_size=0.0, gain_step_size=0.0, exploration=0.3)).memory
+    memory.pairs["value"] = [[0.0, 1.0, 0.0]] * 3
+    others = 0
+    for _ in range(20_000):
+        learn(memory, 1, NOTHING, 0)
+        others += memory.states[1]["action"] != 1
+    assert abs(others - 4000) < 4.0 * np.sqrt(20_000 * 0.2 * 0.8)
+
+
+def test_the_actor_critic_one_tick_by_hand() -> None:
+    """Basic is let in, in state 0 at tick 1001: rho first, then delta with it, then V and all preferences."""
+    memory = small_knowledge(ActorCritic(critic_step_size=0.5, actor_step_size=0.25)).memory
+    memory.run["ticks"], memory.run["gain"] = 1000, 0.125
+    memory.states["value"] = [0.5, 1.0, 2.0]
+    memory.states["action"][0] = 2
+    memory.pairs["preference"][0] = [0.1, 0.2, 0.3]
+    memory.pairs["probability"][0] = [0.5, 0.125, 0.375]
+    memory.pairs["preference"][1] = [0.0, 1.0, 2.0]
+    learn(memory, 0, 1, 1)
+    critic, actor = 0.5 * 1000 / (1000 + 1001 ** (2 / 3)), 0.25 * 1e5 / (1e5 + 1001)
+    gain = 0.125 + 0.95 * critic * (0.25 - 0.125)
+    delta = 0.25 - gain + 1.0 - 0.5
+    assert memory.run[0]["gain"] == pytest.approx(gain, rel=1e-14)
+    assert memory.states[0]["value"] == pytest.approx(0.5 + critic * delta, rel=1e-14)
+    wanted = [0.1 - actor * delta * 0.5, 0.2 - actor * delta * 0.125, 0.3 + actor * delta * (1 - 0.375)]
+    assert memory.pairs["preference"][0] == pytest.approx(wanted, rel=1e-14)
+    soft = np.exp([0.0, 1.0, 2.0])
+    assert memory.pairs["probability"][1] == pytest.approx(soft / soft.sum(), rel=1e-14)
+
+
+def test_the_actor_draws_from_the_soft_maximum() -> None:
+    """20,000 draws with preferences that stay: chi-squared, an error of 1e-3."""
+    memory = small_knowledge(ActorCritic(actor_step_size=0.0)).memory
+    memory.pairs["preference"][1] = [0.0, 1.0, 2.0]
+    drawn = np.zeros(3)
+    for _ in range(20_000):
+        learn(memory, 1, NOTHING, 0)
+        drawn[memory.states[1]["action"]] += 1
+    soft = np.exp([0.0, 1.0, 2.0])
+    assert stats.chisquare(drawn, 20_000 * soft / soft.sum()).pvalue > 1e-3
+
+
 def test_preferences_of_a_state_add_up_to_nothing() -> None:
     """sum_b (1{b = a} - pi(b | s)) = 0, and probabilities are those of the soft maximum."""
     memory = after_a_run(SMALL, ActorCritic(actor_step_size=0.5), 500.0)
@@ -252,6 +308,43 @@ def test_integer_gradient_stops_at_the_best_threshold_when_told_true_advantages(
     assert after == K
     best = max(gain(k).gain for k in range(S + 1))
     assert gain(K).gain == pytest.approx(best, rel=1e-9, abs=1e-12)
+
+
+def test_integer_gradient_one_phase_by_hand() -> None:
+    """A tick: rho first, then V by the difference with it; at the end of a phase each level by the signs beside it."""
+    memory = small_knowledge(IntegerGradient(phase=3, exploration=0.0)).memory
+    assert memory.classes["threshold"].tolist() == [1.0, 1.0]
+    assert memory.table.tolist() == [[True, True], [False, False]]
+    memory.states["value"] = [0.5, 0.25, -0.5]
+    memory.run["ticks"], memory.run["gain"] = 301, 0.125
+    learn(memory, 0, 1, 1)  # tick 302: basic pays 1/4
+    gain = 0.125 + falling_step(302) * (0.25 - 0.125)
+    value = 0.5 + falling_step(1) * (0.25 - gain + 0.25 - 0.5)
+    assert memory.run[0]["gain"] == gain
+    assert memory.states["value"].tolist() == [value, 0.25, -0.5]
+    assert memory.classes["threshold"].tolist() == [1.0, 1.0]  # no phase ends at 302
+    memory.run["ticks"] = 302
+    memory.states["value"] = [0.5, 0.3, -0.5]
+    learn(memory, 1, LEFT, -1)  # tick 303
+    V0, V1, V2 = memory.states["value"].tolist()
+    for pays, level in ((1.0, 2.0), (0.25, 1.0)):  # of gold both advantages are positive, of basic that in 1 is not
+        below, at = pays + V1 - V0, pays + V2 - V1
+        assert below > 0.0
+        assert (at > 0.0) == (level == 2.0)
+    assert memory.classes["threshold"].tolist() == [2.0, 1.0]
+
+
+def test_integer_gradient_tries_the_other_decision_next_to_its_level_only() -> None:
+    """K = 2 of S = 5: in 1 and 2 the rule is broken in a share of 0.3 of the ticks, elsewhere never. 4 sigma."""
+    queue = qu.Queue(2, 5, 1.0, [qu.JobClass("a", 1.0, 1.0)])
+    memory = small_knowledge(IntegerGradient(phase=10**9, exploration=0.3), queue).memory
+    assert memory.classes["threshold"].tolist() == [2.0]
+    for s, allowed in ((0, True), (1, True), (2, False), (3, False), (4, False)):
+        broken = 0
+        for _ in range(4000):
+            learn(memory, s, NOTHING, 0)
+            broken += bool(memory.table[s, 0]) != allowed
+        assert abs(broken - 1200) < 4.0 * np.sqrt(4000 * 0.21) if s in (1, 2) else broken == 0
 
 
 def test_integer_gradient_comes_to_the_best_levels_of_a_small_queue() -> None:

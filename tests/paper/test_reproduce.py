@@ -217,6 +217,9 @@ def test_all_is_every_experiment_there_is():
     assert chosen_experiments(["figure2", "all"]) == list(EXPERIMENTS)
     assert set(PAPER) <= set(EXPERIMENTS)
     assert chosen_experiments(["solvers", "figure1", "solvers"]) == ["solvers", "figure1"]
+    hard = ["rewards", "structure", "drift", "limits", "scaling"]
+    assert [name for name in chosen_experiments(["frontier", "rewards"]) if name != "crowds"] == hard
+    assert set(chosen_experiments(["frontier"])) | {*PAPER, "beyond"} == set(EXPERIMENTS)
     for name in EXPERIMENTS:
         assert callable(load_experiment(name))
 

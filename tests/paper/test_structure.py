@@ -1,0 +1,110 @@
+"""`reproduce structure` at a tiny scale: regrets, quantiles, steps and differences against runs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import queueing_ucrl as qu
+from queueing_ucrl.paper import structure
+from queueing_ucrl.paper import work as paper_work
+from queueing_ucrl.paper.work import Work
+
+QUEUES = ((20, 0.4), (20, 0.5))
+HORIZON, COUNT = 100.0, 3  # a 50th of the horizon is asked for, three trajectories at least
+OURS = qu.UcrlAc(arrival_rate_bounds=(1.0, 4.0), first_episode=10.0)
+
+
+TOLD = {name: structure.TOLD[name] for name in ("ucrl2", "psrl, prior 1")}
+MODEL_FREE = {name: structure.MODEL_FREE[name] for name in ("r-learning", "salmut")}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pd.DataFrame]:
+    """The rows of a tiny run: a few of the learners, two of the queues."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structure, "TOLD", TOLD)
+        patch.setattr(structure, "MODEL_FREE", MODEL_FREE)
+        patch.setattr(paper_work, "QUEUES", QUEUES)
+        work = Work(tmp_path_factory.mktemp("structure") / "out", 2, 50 * HORIZON, jobs=1)
+        yield structure.regrets(structure.structure_study(work))
+
+
+def finals(queue: qu.Queue, controller: qu.Controller) -> np.ndarray:
+    runs = [qu.simulate(queue, controller, horizon=HORIZON, seed=1, replication=k) for k in range(COUNT)]
+    return np.array([run.regret("gap")["regret"].iloc[-1] for run in runs])
+
+
+def half_of_student(samples: np.ndarray) -> float:
+    return float(stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples)))
+
+
+def row_of(frame: pd.DataFrame, capacity: int, rate: float, name: str) -> dict[str, Any]:
+    mine = (frame["capacity"] == capacity) & (frame["service_rate"] == rate) & (frame["controller"] == name)
+    (row,) = frame[mine].to_dict("records")
+    return row
+
+
+def test_every_learner_is_there_with_every_step_on_every_queue(found):
+    names = [structure.label(name, step) for name in TOLD for step in structure.STEPS]
+    names += [structure.OURS, structure.DIRECT, *MODEL_FREE]
+    assert sorted(found["controller"]) == sorted(names * len(QUEUES))
+    assert set(found["time"]) == {HORIZON}
+    assert set(found["replications"]) == {COUNT}
+
+
+@pytest.mark.parametrize(
+    ("name", "controller", "before"),
+    [
+        ("ucrl2, support", qu.Ucrl2(structure="support"), qu.Ucrl2()),
+        (
+            "psrl, prior 1, departures",
+            qu.Psrl(transition_prior=1.0, structure="departures"),
+            qu.Psrl(transition_prior=1.0, structure="rewards"),
+        ),
+    ],
+)
+def test_a_step_is_paired_with_the_one_before(found, name, controller, before):
+    queue = qu.load_scenario("paper-s20-mu0.4").queue
+    mine, less, ours = (finals(queue, one) for one in (controller, before, OURS))
+    row = row_of(found, 20, 0.4, name)
+    assert row["regret"] == pytest.approx(mine.mean(), rel=1e-12)
+    assert row["half_interval"] == pytest.approx(half_of_student(mine), rel=1e-9)
+    assert [row["q50"], row["q90"], row["q99"]] == pytest.approx(np.quantile(mine, [0.5, 0.9, 0.99]).tolist())
+    assert row["above_ucrl_ac"] == pytest.approx((mine - ours).mean(), rel=1e-9)
+    assert row["above_half_interval"] == pytest.approx(half_of_student(mine - ours), rel=1e-9)
+    value = mine.mean() / less.mean()
+    assert row["step_ratio"] == pytest.approx(value, rel=1e-12)
+    assert row["step_half_interval"] == pytest.approx(half_of_student(mine - value * less) / less.mean(), rel=1e-9)
+
+
+def test_the_overview_is_the_geometric_mean_of_parts_of_ucrl_acs(found):
+    parts = []
+    for capacity, rate in QUEUES:
+        theirs, ours = (row_of(found, capacity, rate, name)["regret"] for name in ("ucrl2, rewards", "ucrl-ac"))
+        parts.append(theirs / ours)
+    words = structure.overview(found)
+    line = next(line for line in words.splitlines() if line.startswith("| ucrl2 "))
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert float(cells[1 + list(structure.STEPS).index("rewards")]) == pytest.approx(stats.gmean(parts), rel=0.02)
+
+
+def test_all_six_panels_are_drawn_and_tabled(found: pd.DataFrame) -> None:
+    six = pd.concat([found.assign(capacity=found["capacity"] + k) for k in range(3)])
+    figure = structure.draw(six)
+    assert len(figure.axes) == 6
+    assert all(len(axes.lines) > len(TOLD) + len(MODEL_FREE) for axes in figure.axes)
+    words = structure.queue_text(six[six["capacity"] == 21])
+    assert words.count("| ucrl2, support ") == 2
+
+
+def test_who_is_told_less():
+    assert structure.before("ucrl2") is None
+    assert structure.before("psrl, prior 1, support") == "psrl, prior 1"
+    assert structure.before("psrl, prior 1, departures") == "psrl, prior 1, rewards"
+    assert structure.before("salmut") is None
