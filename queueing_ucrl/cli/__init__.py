@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from queueing_ucrl.cli import animate, controllers, fit, log, optimise, report, reproduce, scenarios, solve, study
+from queueing_ucrl.cli import animate, controllers, fit, log, new, optimise, report, reproduce, scenarios, solve, study
 from queueing_ucrl.messages import printable, shortened
 
 LONGEST_MESSAGE = 400  # characters of what is wrong with an argument
@@ -81,7 +81,9 @@ app.command(epilog=_as_written(reproduce.NOTES))(reproduce.reproduce)
 _scenarios = typer.Typer(cls=scenarios.ScenariosGroup, help=scenarios.ABOUT)
 _scenarios.command("list")(scenarios.list_scenarios)
 _scenarios.command("copy")(scenarios.copy_scenario)
+_scenarios.command("schema")(scenarios.print_schema)
 app.add_typer(_scenarios, name="scenarios")
+app.command(epilog=_as_written(new.NOTES))(new.new)
 app.command(epilog=_as_written(controllers.NOTES))(controllers.controllers)
 
 

@@ -98,10 +98,12 @@ def copy_scenario(
 ) -> None:
     """Copy a scenario that comes with the program.
 
-    The copy is for you to change. A file that is there already is not touched, and the exit code is then 2.
+    The copy is for you to change. A file that is there already is not touched, and the exit code is then 2. The schema
+    that its first line names, for editors, is put beside it.
     """
     with mistakes_told():
         from queueing_ucrl.files import write_atomically
+        from queueing_ucrl.scenario.json_schema import put_schema_beside
         from queueing_ucrl.scenario.names import installed_scenario
 
         source = installed_scenario(name)
@@ -109,4 +111,18 @@ def copy_scenario(
         if os.path.lexists(path):
             end(f"{shown_path(path)}: is there already; name another file with --to", 2)
         write_atomically(path, source.read_bytes())
+        put_schema_beside(path)
         typer.echo(f"{shown_path(path)} is yours to change; `queueing-ucrl run {shown_path(path)}` runs it")
+
+
+def print_schema() -> None:
+    """Print the JSON Schema of scenario files.
+
+    Editors that know TOML take it from the first line of a file, which names it, and then complete and check keys:
+    `queueing-ucrl scenarios schema > scenario.schema.json` puts it beside your files. Controllers of installed packages
+    are in it.
+    """
+    with mistakes_told():
+        from queueing_ucrl.scenario.json_schema import schema_text
+
+        typer.echo(schema_text(), nl=False)
