@@ -24,6 +24,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.count_spread import CountSpread, count_spread
+from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.finding import ALPHA, Finding, holm
 from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor, local_day_cv
 from queueing_ucrl.data.observed import counts_in, windows
@@ -71,6 +72,7 @@ class ArrivalsFit(Finding):
     dispersion: Dispersion | None  # of neighbouring windows
     gaps: Law | None  # of renewal arrivals; None: Poisson
     steps_ratio: float  # twice the log-likelihood ratio of the steps to one rate; 0 without steps
+    balks: CrowdLaw | None = None  # how it balks; then rates are of all who come, and tests in the clock of that law
 
     @property
     def steps(self) -> StepPattern | None:
@@ -92,6 +94,8 @@ class ArrivalsFit(Finding):
     @property
     def mean_rate(self) -> float:
         """Per unit of time in the long run: over whole periods."""
+        if self.balks is not None:
+            return self.balks.rate
         return self.rate.rate if self.steps is None else self.steps.mean_rate
 
     @property
@@ -161,6 +165,10 @@ class ArrivalsFit(Finding):
             )
         if self.changes is not None:
             found.append(self._changes())
+        if self.balks is not None:
+            law = self.balks
+            what = "arrivals do not depend on the state (Holm over classes)"
+            found.append(Tested(what, self.name, law.ratio, law.p_value, "rejected: balking", law.words))
         return found
 
     def _changes(self) -> Tested:
@@ -190,7 +198,7 @@ def fit_arrivals(table: JobTable, name: str, *, intervals_only: bool = False) ->
     rate = rate_interval(times.size, table.end - table.begin)
     pattern = _pattern(table, times)
     inside, parts = tested_times(times, observed, pattern)
-    tests, p, spread = _poisson(inside, parts, COARSE * table.resolution)
+    tests, p, spread = poisson_findings(inside, parts, COARSE * table.resolution)
     days, changes = _days(table, times, pattern)
     fit = ArrivalsFit(
         name,
@@ -247,7 +255,7 @@ def _steps_ratio(pattern: StepPattern | None, times: FloatArray) -> float:
     return 2.0 * math.fsum(np.log(factors[factors > 0]).tolist())
 
 
-def _poisson(
+def poisson_findings(
     times: FloatArray, parts: FloatArray, shortest: float
 ) -> tuple[tuple[PoissonTest, ...], float, Dispersion | None]:
     """Tests in windows that are no shorter than `shortest`, and the dispersion, in as short ones."""

@@ -105,6 +105,37 @@ def balking(
 
 
 @dataclass(frozen=True)
+class Crowd:
+    """How many are there: stretches of time, each with its middle, its length and its state, and the arrivals."""
+
+    middle: FloatArray
+    length: FloatArray
+    state: IntArray
+    times: FloatArray  # of arrivals
+    at_arrival: IntArray  # the number before each
+
+
+def crowd(
+    arrivals: npt.ArrayLike, entries: npt.ArrayLike, exits: npt.ArrayLike, observed: Observed, marks: FloatArray
+) -> Crowd:
+    """The observed time, cut where somebody enters or leaves and at `marks`."""
+    times, pairs = within(arrivals, observed)
+    into, out = np.sort(np.asarray(entries, np.float64)), np.sort(np.asarray(exits, np.float64))
+    if into.shape != out.shape or into.ndim != 1 or np.any(np.isnan(into)) or np.any(np.isnan(out)):
+        raise ValueError("each entry needs an exit, inf for a job that has not left")
+    edges = np.unique(np.concatenate([into, out[np.isfinite(out)], pairs.ravel(), marks]))
+    middle, length = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
+    place = np.searchsorted(pairs[:, 0], middle, side="right") - 1
+    seen = (place >= 0) & (middle < pairs[np.maximum(place, 0), 1])
+    middle, length = middle[seen], length[seen]
+    state = np.searchsorted(into, middle) - np.searchsorted(out, middle)
+    at_arrival = np.searchsorted(into, times, side="left") - np.searchsorted(out, times, side="right")
+    if np.any(state < 0) or np.any(at_arrival < 0):
+        raise ValueError("jobs must not leave before they enter")
+    return Crowd(middle, length, state, times, at_arrival)
+
+
+@dataclass(frozen=True)
 class StateTable:
     """Arrivals and observed time by hour of the day (rows) and state (columns)."""
 
@@ -124,23 +155,14 @@ def state_table(
     slots: int = SLOTS,
 ) -> StateTable:
     """Count arrivals, and add up time, in each state of each hour."""
-    times, pairs = within(arrivals, observed)
-    into, out = np.sort(np.asarray(entries, np.float64)), np.sort(np.asarray(exits, np.float64))
-    if into.shape != out.shape or into.ndim != 1 or np.any(np.isnan(into)) or np.any(np.isnan(out)):
-        raise ValueError("each entry needs an exit, inf for a job that has not left")
+    _, pairs = within(arrivals, observed)
     begin, end = float(pairs[0, 0]), float(pairs[-1, 1])
     width = day / slots if day else (end - begin) / REPETITIONS
     shift = 0.0 if day else begin
-    marks = shift + width * np.arange(math.ceil((begin - shift) / width), math.floor((end - shift) / width) + 1)
-    edges = np.unique(np.concatenate([into, out[np.isfinite(out)], pairs.ravel(), marks]))
-    middle, length = 0.5 * (edges[1:] + edges[:-1]), np.diff(edges)
-    place = np.searchsorted(pairs[:, 0], middle, side="right") - 1
-    seen = (place >= 0) & (middle < pairs[np.maximum(place, 0), 1])
-    middle, length = middle[seen], length[seen]
-    state = np.searchsorted(into, middle) - np.searchsorted(out, middle)
-    at_arrival = np.searchsorted(into, times, side="left") - np.searchsorted(out, times, side="right")
-    if np.any(state < 0) or np.any(at_arrival < 0):
-        raise ValueError("jobs must not leave before they enter")
+    first, last = math.ceil((begin - shift) / width), math.floor((end - shift) / width)
+    marks = shift + width * np.arange(first, last + 1, dtype=np.float64)
+    found = crowd(arrivals, entries, exits, observed, marks)
+    middle, length, state, at_arrival, times = found.middle, found.length, found.state, found.at_arrival, found.times
     both = np.concatenate([middle, times])
     hours = slot_of(both, day, slots) if day else np.zeros(both.size, dtype=np.int64)
     repetition = np.floor(both / day) if day else np.minimum(np.floor((both - begin) / width), REPETITIONS - 1)

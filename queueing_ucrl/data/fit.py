@@ -9,11 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, fit_arrivals
+from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table
 from queueing_ucrl.data.balking import Balking
+from queueing_ucrl.data.balking_fit import fit_all_arrivals
+from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
-from queueing_ucrl.data.occupancy import fit_balking, fit_servers
+from queueing_ucrl.data.occupancy import fit_balking, fit_servers, known_stays
 from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
 from queueing_ucrl.data.server_count import ServerCount
@@ -69,6 +71,11 @@ class Fit:
         if self.balking is not None:
             found.append(_balking_row(self.balking))
         return found
+
+    @property
+    def balks(self) -> bool:
+        """Whether the scenario has a class that balks."""
+        return any(fit.balks is not None for fit in self.arrivals.values())
 
     @cached_property
     def rates(self) -> pd.DataFrame:
@@ -129,7 +136,8 @@ class Fit:
             ratio = f"largest ratio of means {self.services.same.largest_ratio:.3g}"
             found.append(f"service {differs} ({p_words(self.services.same.p_value)}; {ratio})")
         if self.balking is not None:
-            found.append(_balking_words(self.balking))
+            found.append(_balking_words(self.balking, self.balks))
+            found += [_law_words(fit.balks, name) for name, fit in self.arrivals.items() if fit.balks is not None]
         if self.servers is not None:
             found.append(f"servers, as overlapping services tell: {self.servers.words}")
         return found
@@ -154,6 +162,9 @@ class Fit:
                 "tests": [test.plain_data() for test in self.tested],
                 "servers": None if self.servers is None else self.servers.plain_data(),
                 "balking": None if self.balking is None else self.balking.plain_data(),
+                "balking_laws": {
+                    name: fit.balks.plain_data() for name, fit in self.arrivals.items() if fit.balks is not None
+                },
                 "promise": None if self.promise is None else self.promise.plain_data(),
             }
         )
@@ -219,14 +230,13 @@ def fit(
 
 def fit_table(table: JobTable, given: Given, *, seed: int = 0, tell: OnStage = lambda words: None) -> Fit:
     """Fit a world to a table of jobs."""
-    arrivals = {}
-    for name in given.ordered(table.names):
-        tell(f"arrivals of {name}")
-        arrivals[name] = fit_arrivals(table, name)
+    room = given.capacity if given.capacity is not None else given.queue.get("capacity")
+    arrivals = fit_all_arrivals(table, given.ordered(table.names), capacity=room, tell=tell)
     tell("service and patience")
     services, patiences = fit_services(table), fit_patiences(table)
     tell("servers and balking")
-    found, crowd = fit_servers(table), fit_balking(table)
+    found, stays = fit_servers(table), known_stays(table)
+    crowd = None if stays is None else fit_balking(table, stays)
     blocks, notes = world_blocks(table, arrivals, services, patiences, found, given)
     missing = _missing(blocks)
     system = None if missing else given.system_of(tables_of(blocks))
@@ -272,12 +282,18 @@ def _clock_words(fit: ArrivalsFit, unit: str) -> str:
     )
 
 
-def _balking_words(found: Balking) -> str:
+def _balking_words(found: Balking, held: bool) -> str:
     if found.direction == "none":
         return f"arrivals do not depend on how many are there ({p_words(found.p_value)})"
     what = "balk: fewer come" if found.direction == "balking" else "be attracted: more come"
     states = f"with {found.crowded_state} in the system {found.crowded:.2f} times as many as with {found.quiet_state}"
-    return f"people seem to {what} to a crowd ({p_words(found.p_value)}; {states}); the scenario does not hold this"
+    left_out = "" if held else "; the scenario does not hold this"
+    return f"people seem to {what} to a crowd ({p_words(found.p_value)}; {states}){left_out}"
+
+
+def _law_words(law: CrowdLaw, name: str) -> str:
+    caution = f"; {law.caution}" if law.caution else ""
+    return f"{name} balks: {law.words} ({law.evidence}){caution}"
 
 
 def _balking_row(found: Balking) -> Tested:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit
+from queueing_ucrl.data.crowd_law import law_of_balking
 from queueing_ucrl.data.scenario_text import Block, law_table, rounded
 from queueing_ucrl.data.server_count import ServerCount
 from queueing_ucrl.data.service_fit import EVERYBODY, PatienceFits, Served, ServiceFits
@@ -289,7 +290,12 @@ def _put_arrivals(block: Block, fit: ArrivalsFit, table: JobTable) -> None:
         gaps = {"kind": "renewal", "law": law_table(fit.gaps)}
         block.put("arrivals", gaps, f"{counted}; rate {fit.mean_rate:.6g}", fit.words)
         return
+    if fit.balks is not None:
+        counted = f"of all who come, those who balk too; {counted}"
     block.put("arrival_rate", rounded(fit.mean_rate), counted, fit.words)
+    if fit.balks is not None:
+        law = fit.balks
+        block.put("balking", law_of_balking(law.law), f"{law.words} ({law.evidence})", *filter(None, [law.caution]))
     if fit.steps is not None:
         factors = [rounded(factor) for factor in fit.steps.factors]
         times = [rounded(time, 9) for time in fit.steps.times]
@@ -330,6 +336,8 @@ def _controllers(arrivals: Mapping[str, ArrivalsFit]) -> list[Block]:
     plan.put("name", "oracle")
     learner = Block("controller", many=True, about=("learns the arrival rates",))
     learner.put("name", "certainty-equivalent")
+    if any(fit.balks is not None for fit in arrivals.values()):
+        learner.put("arrivals", "state-dependent", "jobs balk: a rate for each number of jobs that are there")
     everybody = Block("controller", many=True)
     everybody.put("name", "admit-all")
     return [plan, learner, everybody]

@@ -24,7 +24,7 @@ from queueing_ucrl.data.bootstrap import gain_interval
 from queueing_ucrl.data.day_blocks import blocks_of
 from queueing_ucrl.data.recommend import Recommendation, recommend
 from queueing_ucrl.data.refit import SampleSizes, dispersion
-from queueing_ucrl.data.replay import RECOMMENDED, KeepsPolicy, replay
+from queueing_ucrl.data.replay import RECOMMENDED, KeepsPolicy, replay, time_in_states
 from queueing_ucrl.data.trace_file import LoggedJobs
 from queueing_ucrl.errors import DamageWarning
 from queueing_ucrl.experiments.folder import StudyFolder
@@ -134,10 +134,11 @@ class LogStudy:
             dispersion(c, jobs.times[jobs.classes == i], blocks.starts, blocks.length)
             for i, c in enumerate(scenario.system.classes)
         )
+        states = time_in_states(scenario.system, jobs, settings.seed) if scenario.system.balks else ()
         interval = gain_interval(
             scenario.system,
             self._table(found),
-            SampleSizes(jobs.begin, jobs.end, works, _gave_up(found["replay"], len(works)), spread),
+            SampleSizes(jobs.begin, jobs.end, works, _gave_up(found["replay"], len(works)), spread, states),
             horizon=settings.horizon,
             seed=settings.seed,
             workers=self.workers,

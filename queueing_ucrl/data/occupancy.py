@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
+from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.arrivals_fit import LEAST_DAYS
 from queueing_ucrl.data.balking import Balking, balking
 from queueing_ucrl.data.poisson_tests import find_rounding
@@ -43,8 +45,16 @@ def _slack(table: JobTable) -> float:
     return max(least, slack) if slack <= SMALL_SLACK * float(works.mean()) else least
 
 
-def fit_balking(table: JobTable) -> Balking | None:
-    """Whether arrivals depend on the number in the system; None where it is not known who is there."""
+@dataclass(frozen=True)
+class Stays:
+    """When jobs that were let in entered and left; inf: they are there still."""
+
+    entries: FloatArray
+    exits: FloatArray
+
+
+def known_stays(table: JobTable) -> Stays | None:
+    """Who is there when; None where that is not known."""
     refused = np.zeros(len(table), dtype=bool)
     if table.decisions is not None:
         refused = np.isin(table.decisions, ["reject", "block"])
@@ -62,7 +72,13 @@ def fit_balking(table: JobTable) -> Balking | None:
     inside = inside & (~unknown | still_there)
     exits = np.where(still_there, math.inf, table.times + lasts)
     inside = inside & (exits > table.times)  # who was there for no time, as stamps tell, was met by nobody
-    return balking(table.times, table.times[inside], exits[inside], (table.begin, table.end), day=_day(table))
+    return Stays(table.times[inside], exits[inside])
+
+
+def fit_balking(table: JobTable, stays: Stays, name: str | None = None) -> Balking:
+    """Whether arrivals, of one class or of all, depend on the number in the system."""
+    times = table.times if name is None else table.times[table.of_class(name)]
+    return balking(times, stays.entries, stays.exits, (table.begin, table.end), day=_day(table))
 
 
 def _day(table: JobTable) -> float | None:

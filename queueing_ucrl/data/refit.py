@@ -10,6 +10,9 @@ Where the log's counts by blocks vary D times as much as Poisson ones, and no da
 is drawn too: gamma of mean 1 and variance (D - 1) / (jobs expected), so that their number has D times the variance.
 
 A pattern that classes share is fitted to all of them. Other processes keep their shape, and get the rate of a count.
+Where a class balks, jobs that ask come at the rate lambda times the mean of b(s) over the time e_s that the log has
+with s jobs there; each falls into state s with probability b(s) e_s / sum_u b(u) e_u, and the law is fitted to them.
+
 Service: as many durations as the log has works of, from the fitted law, and its family fitted to them by likelihood
 (hyperexponential: by moments). Patience likewise, from as many as gave up. Numbers that no log tells (servers,
 capacity, rewards, costs) stay as they are.
@@ -25,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.data.balking_laws import refitted_law
 from queueing_ucrl.elementary import exp, expm1, log, logs, powers
 from queueing_ucrl.model.arrivals import Poisson, Renewal
 from queueing_ucrl.model.batches import Batches
@@ -60,6 +64,7 @@ class SampleSizes:
     works: tuple[int, ...]  # by class: services whose length is known
     patience: tuple[int, ...]  # by class: jobs that gave up, about
     dispersion: tuple[float, ...] = ()  # by class: how much more counts vary than Poisson ones; nothing: 1
+    states: tuple[float, ...] = ()  # how long so many jobs were there; nothing: nobody balks
 
 
 def redrawn(system: System, sizes: SampleSizes, rng: Rng) -> System:
@@ -223,7 +228,7 @@ def _arrivals(system: System, sizes: SampleSizes, rng: Rng) -> list[JobClass]:
     for i, c in enumerate(system.classes):
         poisson, days = _poisson_within(c)
         if poisson is not None:
-            counted[i] = _counted(poisson.base_rate, poisson.pattern, days, sizes, rng, i)
+            counted[i] = _counted(poisson.base_rate * _asking(c, sizes), poisson.pattern, days, sizes, rng, i)
     classes = list(system.classes)
     for i, c in enumerate(system.classes):
         poisson, days = _poisson_within(c)
@@ -231,13 +236,38 @@ def _arrivals(system: System, sizes: SampleSizes, rng: Rng) -> list[JobClass]:
             classes[i] = _other_arrivals(c, sizes, rng, i)
             continue
         alike = [k for k in counted if _poisson_within(system.classes[k])[0].pattern == poisson.pattern]  # type: ignore[union-attr]
-        fitted = _fitted(poisson, counted[i], [counted[k] for k in alike])
+        asking = Poisson(poisson.base_rate * _asking(c, sizes), poisson.pattern)
+        fitted = _fitted(asking, counted[i], [counted[k] for k in alike])
+        c = _balking_anew(c, int(counted[i].counts.sum()), sizes, rng(i, "fit states"))
+        fitted = Poisson(fitted.base_rate / _asking(c, sizes), fitted.pattern)
         if days is None:
             classes[i] = replace(c, arrival_rate=fitted.base_rate, pattern=fitted.pattern)
         else:
             within = DayFactor(fitted, counted[i].cv, days.period)
             classes[i] = replace(c, arrival_rate=math.nan, pattern=Steady(), arrivals=within)
     return classes
+
+
+def _asking(c: JobClass, sizes: SampleSizes) -> float:
+    """sum_s b(s) e_s / sum_s e_s: the share of those who come that ask, in the time that the log has of each state."""
+    if c.balking is None or not sizes.states:
+        return 1.0
+    joins = c.balking.probabilities(len(sizes.states)).tolist()
+    asking = math.fsum(b * e for b, e in zip(joins, sizes.states, strict=True))
+    if not asking > 0.0:
+        raise ValueError("nobody asked")
+    return asking / math.fsum(sizes.states)
+
+
+def _balking_anew(c: JobClass, count: int, sizes: SampleSizes, rng: np.random.Generator) -> JobClass:
+    """The class with its law of balking fitted to so many jobs that asked."""
+    if c.balking is None or not sizes.states or not count:
+        return c
+    times = np.array(sizes.states)
+    sums = np.cumsum(c.balking.probabilities(times.size) * times)
+    asked = np.searchsorted(sums, rng.random(count) * sums[-1], side="right")
+    counts = np.bincount(np.minimum(asked, times.size - 1), minlength=times.size).astype(np.float64)
+    return replace(c, balking=refitted_law(c.balking, counts, times))
 
 
 def _poisson_within(c: JobClass) -> tuple[Poisson | None, DayFactor | None]:

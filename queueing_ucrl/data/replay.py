@@ -7,6 +7,9 @@ from scratch.
 What today's decisions would have earned is the answer of a model, not a measurement: each job is let in or turned away
 as the log says, in the simulated house. There each class is made two, those let in and those turned away, so that a
 table answers for every job. A job that was let in and finds the simulated house full is blocked, and counted.
+
+Where jobs balk the log has those who asked, and nobody else: they ask again, however many are there, and whoever balked
+stays away.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from queueing_ucrl.model.trace import Trace
 from queueing_ucrl.simulation.run import Run
 from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.simulation.settings import RunSettings
-from queueing_ucrl.simulation.simulate import GuaranteeWarning, run_once
+from queueing_ucrl.simulation.simulate import GuaranteeWarning, run_once, simulate
 from queueing_ucrl.simulation.sources import environment_factors
 
 DRAWS = 100  # logs that are drawn from the log
@@ -151,6 +154,7 @@ def _class(system: System, i: int, name: str, jobs: PlayedJobs, chosen: BoolArra
         pattern=Steady(),
         arrivals=Trace(times, works, max(horizon, float(times[-1]))),
         service=None,
+        balking=None,
         patience=None if system.patience_of(i) is None else Recorded(patience),
     )
 
@@ -292,6 +296,7 @@ class Replay:
     drawn_works: int
     undecided: int  # jobs of which the log does not say what was decided, where it says it of others
     blocked_in_log: int  # jobs that found no room
+    balks: bool = False  # whether some who came are not in the log
 
     def plain_data(self, class_names: tuple[str, ...]) -> dict[str, Any]:
         """For JSON."""
@@ -300,6 +305,7 @@ class Replay:
             "works_drawn": self.drawn_works,
             "undecided": self.undecided,
             "blocked_in_log": self.blocked_in_log,
+            "balks": self.balks,
             "blocks": {"count": self.blocks.count, **{k: v for k, v in asdict(self.blocks).items() if k != "starts"}},
             "draws": self.draws,
             "interval": "student-t",
@@ -367,7 +373,20 @@ def replay(
         played.drawn_works,
         int((jobs.decisions == UNKNOWN).sum()) if jobs.has_decisions else 0,
         int((jobs.decisions == BLOCK).sum()),
+        system.balks,
     )
+
+
+def time_in_states(system: System, jobs: LoggedJobs, seed: int) -> tuple[float, ...]:
+    """How long so many jobs were there while the log was written, as its own decisions tell in the simulated house."""
+    split, table, _ = decided_system(system, playable(jobs, system, seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuaranteeWarning)
+        events = simulate(split, FixedPolicy(table, TODAY), horizon=jobs.duration, seed=seed, log=True).events
+    assert events is not None
+    lasted = np.diff(events["time"].to_numpy(), prepend=0.0)
+    states = np.bincount(events["in_system"].to_numpy(), lasted, minlength=system.capacity + 1)
+    return tuple(states.tolist())
 
 
 def _refusal(system: System, jobs: PlayedJobs, controller: Controller, settings: RunSettings) -> str:

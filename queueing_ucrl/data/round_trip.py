@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from queueing_ucrl.data.arrivals_fit import fit_arrivals
+from queueing_ucrl.data.balking_fit import fit_all_arrivals
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs
 from queueing_ucrl.data.service_fit import fit_patiences, fit_services
 from queueing_ucrl.data.tables import JobTable, read_jobs
@@ -72,8 +72,9 @@ def verdicts(scenario: Scenario, table: JobTable) -> dict[str, str]:
     system, found = scenario.system, {}
     services = fit_services(table, intervals_only=True)
     patiences = fit_patiences(table, intervals_only=True)
+    fits = fit_all_arrivals(table, table.names, capacity=system.capacity, intervals_only=True)
     for k, c in enumerate(system.classes):
-        arrivals = fit_arrivals(table, c.name, intervals_only=True)
+        arrivals = fits[c.name]
         truth = c.arrival_rate * c.pattern.mean if c.arrivals is None else c.arrival_process.rate
         found[f"arrivals of {c.name}"] = _verdict(arrivals.low, truth, arrivals.high)
         part = services.of(c.name)

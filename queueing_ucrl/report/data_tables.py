@@ -18,6 +18,7 @@ KINDS = {
     FOUND: "It is the best table that a short search by simulation found; `queueing-ucrl optimise` searches longer.",
 }
 DOUBTS = "Are servers, capacity, rewards and costs, which a log cannot tell, right? Do the laws fit?"
+BALKED = "Where people balk that may be so: had the line been shorter more would have asked, which no log can tell."
 
 
 def print_log_study(console: Console, found: dict[str, Any], units: Units) -> None:
@@ -50,6 +51,11 @@ def _print_log(console: Console, found: dict[str, Any], units: Units) -> None:
         words += (
             f"The works of {_counted(played['works_drawn'], 'job is', 'jobs are')} not known: drawn from the fitted "
             "laws, the same for all controllers. "
+        )
+    if played["balks"]:
+        words += (
+            "Whoever asked in the log asks again, however long the line is, and those who balked are not in it: where "
+            "a controller keeps another line than the log's, the fitted world is the better guide. "
         )
     which = "days" if blocks["kind"] == "days" else "twentieths of the log"
     words += (
@@ -113,7 +119,7 @@ def _print_today(console: Console, played: dict[str, Any], units: Units) -> None
     print_line(console)
 
 
-def _print_rival(console: Console, more: dict[str, Any] | None, unit: str) -> None:
+def _print_rival(console: Console, more: dict[str, Any] | None, unit: str, doubts: str) -> None:
     """Whether the log itself bears the recommendation out, against the best of the other controllers there."""
     if more is None:
         return
@@ -124,12 +130,12 @@ def _print_rival(console: Console, more: dict[str, Any] | None, unit: str) -> No
             console, f"On the log itself it beats {other}, the best of the others there, {by} on the same jobs."
         )
     elif high is not None and high < 0.0:
-        print_words(console, f"Caution: on the log itself it loses to {other}, {by} on the same jobs. {DOUBTS}")
+        print_words(console, f"Caution: on the log itself it loses to {other}, {by} on the same jobs. {doubts}")
     else:
         print_words(
             console,
             f"Caution: on the log itself it does not surely beat {other}: it earns {_interval(more)} {unit} more on "
-            f"the same jobs. {DOUBTS}",
+            f"the same jobs. {doubts}",
         )
 
 
@@ -139,7 +145,8 @@ def _print_recommended(console: Console, found: dict[str, Any], units: Units) ->
     print_words(console, f"Recommended: {words[:1].upper()}{words[1:]}.", style="bold")
     unit = f"{units.money or 'reward'} per {units.per_time}"
     print_words(console, KINDS[recommended["kind"]])
-    _print_rival(console, found["replay"]["recommended_less_best_other"], unit)
+    played = found["replay"]
+    _print_rival(console, played["recommended_less_best_other"], unit, BALKED if played["balks"] else DOUBTS)
     how = (
         "computed exactly, so all of it is the fit's"
         if recommended["exact"]

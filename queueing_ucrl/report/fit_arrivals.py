@@ -108,7 +108,11 @@ def _rates_chart(fit: Fit, k: int, one: ArrivalsFit, units: Units) -> Chart:
         spoken += number(max(r.rate for r in one.steps.rates))
     weekday = f" Hour 0 is midnight of {table.first_day:%A}, the first day." if weekly and table.first_day else ""
     note = f"Intervals of what was seen are those of a Poisson count.{weekday}"
-    return measured_chart(f"rates-{k}", one.name, f"{spoken}.", Axes(x, y), dots, {"rate taken": taken}, note)
+    what = "rate taken"
+    if one.balks is not None:
+        what = "rate of all who come"
+        note += " Some balk: dots are of those who ask, the line is of all who come (see The crowd and the servers)."
+    return measured_chart(f"rates-{k}", one.name, f"{spoken}.", Axes(x, y), dots, {what: taken}, note)
 
 
 def _taken(one: ArrivalsFit, first: float, last: float, scale: float) -> Curve:
@@ -163,7 +167,10 @@ def _poisson_charts(fit: Fit, k: int, one: ArrivalsFit) -> list[Chart]:
     """Of each test, at the length of window at which it is furthest off."""
     if not one.tests:
         return []
-    times, parts = tested_times(times_of(fit, one.name), (fit.table.begin, fit.table.end), one.pattern)
+    if one.balks is not None:  # tested in the clock in which all who come are seen
+        times, parts = one.balks.clock, np.array([[0.0, one.balks.length]])
+    else:
+        times, parts = tested_times(times_of(fit, one.name), (fit.table.begin, fit.table.end), one.pattern)
     looks = {"lewis": Look(BLUE), "log": Look(VERMILION, (5, 2))}
     data: Columns = {"who": [], "time": [], "mean": []}
     said, styles, most = [], {}, 0

@@ -79,7 +79,8 @@ def _rates(axes: Axes, fit: Fit, names: list[str], chosen: dict[str, Look], lett
         look = chosen[name]
         axes.plot(0.5 * (edges[1:] + edges[:-1]), rates, ".", color=look.colour, markersize=5)
         steps = _steps(fit, name, day, edges, scale)
-        axes.plot(*steps, linewidth=1.5, label=letters(name, 24), **look.line)
+        balks = ", with those who balk" if fit.arrivals[name].balks is not None else ""
+        axes.plot(*steps, linewidth=1.5, label=letters(name, 24) + balks, **look.line)
     axes.set_ylim(bottom=0.0)
     where = "hour of the day" if daily else units.timed("time")
     _finish(axes, "Arrival rates: seen (dots), taken (lines)", where, f"jobs per {units.per_time}")
@@ -153,7 +154,12 @@ def _gaps(axes: Axes, fit: Fit, names: list[str], chosen: dict[str, Look], lette
         times = table.times[table.of_class(name)]
         if times.size < 2:
             continue
-        gaps = np.diff(times) * one.rate.rate if one.steps is None else one.steps.expected(times[:-1], times[1:])
+        if one.balks is not None:
+            gaps = np.diff(one.balks.clock)
+        elif one.steps is None:
+            gaps = np.diff(times) * one.rate.rate
+        else:
+            gaps = one.steps.expected(times[:-1], times[1:])
         shares = (np.arange(min(gaps.size, POINTS)) + 0.5) / min(gaps.size, POINTS)
         wanted = -np.log1p(-shares)
         axes.plot(

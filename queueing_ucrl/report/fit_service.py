@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray
+from queueing_ucrl.data.arrivals_fit import ArrivalsFit
 from queueing_ucrl.data.patience import PatienceFit, kaplan_meier
 from queueing_ucrl.data.rates import rate_interval
 from queueing_ucrl.data.service_fit import EVERYBODY, Served
@@ -17,7 +18,7 @@ from queueing_ucrl.data.service_laws import LawFit
 from queueing_ucrl.data.tested import p_words
 from queueing_ucrl.model.laws import Law
 from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, legend_of, lines, rounded, thinned
-from queueing_ucrl.report.fit_arrivals import MOST_CLASSES, TAKEN, few
+from queueing_ucrl.report.fit_arrivals import MOST_CLASSES, TAKEN, drawn, few
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, bars_chart, measured_chart
 from queueing_ucrl.report.numbers import NOTHING, number
 from queueing_ucrl.report.page import PageTable, Section
@@ -32,6 +33,7 @@ MOST_POINTS = 250
 OTHERS = (Look(GREEN, (11, 3)), Look(PURPLE, (2.5, 1)), Look(ORANGE, (7, 2, 1, 2)))  # laws compared, but not taken
 NORMAL = 1.96
 BINS = 12  # of the hazard
+LEAST_EXPECTED = 5.0  # arrivals in a state that is drawn
 HALVINGS = 60
 UNIFORM = REFERENCE
 
@@ -277,6 +279,7 @@ def crowd_section(fit: Fit) -> Section | None:
     charts, words = [], []
     if fit.balking is not None and not math.isnan(fit.balking.slope) and math.isfinite(fit.balking.slope):
         charts.append(_balking_chart(fit))
+    charts += [_crowd_chart(fit, k, one) for k, one in enumerate(drawn(fit)) if one.balks is not None]
     if fit.servers is not None:
         words.append(f"Servers, as overlapping services tell: {fit.servers.words}.")
         if fit.servers.while_waiting:
@@ -293,6 +296,23 @@ def crowd_section(fit: Fit) -> Section | None:
     return Section("crowd", "The crowd and the servers", words, charts)
 
 
+def _crowd_chart(fit: Fit, k: int, one: ArrivalsFit) -> Chart:
+    """Rates at which a class asks by how many are there, and the law that was taken."""
+    law = one.balks
+    assert law is not None
+    seen = [s for s, e in enumerate(law.exposures) if law.rate * e >= LEAST_EXPECTED]
+    kept = [seen[j] for j in thinned(len(seen), MOST_POINTS)]
+    units = Units(fit.table.unit)
+    dots = Points.of_rates([float(s) for s in kept], [rate_interval(law.counts[s], law.exposures[s]) for s in kept])
+    joins = law.law.joins(len(law.counts))
+    taken = Curve([float(s) for s in kept], [law.rate * joins[s] for s in kept], TAKEN)
+    words = f"{one.name} balks: {law.words} ({law.evidence})."
+    note = "Intervals of a Poisson count; states in which fewer than five would come are not drawn."
+    note += f" {law.caution[:1].upper()}{law.caution[1:]}." if law.caution else ""
+    axes = Axes("jobs in the system", f"requests per {units.per_time}")
+    return measured_chart(f"crowd-{k}", f"{one.name}: who asks", words, axes, dots, {"rate taken": taken}, note)
+
+
 def _balking_chart(fit: Fit) -> Chart:
     found = fit.balking
     assert found is not None
@@ -300,7 +320,7 @@ def _balking_chart(fit: Fit) -> Chart:
     kept = [states[j] for j in thinned(len(states), MOST_POINTS)]
     rates = [rate_interval(float(found.counts[s]), found.expected[s]) for s in kept]
     # an interval of thousands of times what is expected would hide the others: so seldom a state says nothing
-    shown = [(s, r) for s, r in zip(kept, rates, strict=True) if found.expected[s] >= 5.0] or list(
+    shown = [(s, r) for s, r in zip(kept, rates, strict=True) if found.expected[s] >= LEAST_EXPECTED] or list(
         zip(kept, rates, strict=True)
     )
     dots = Points.of_rates([float(s) for s, _ in shown], [r for _, r in shown])
@@ -317,7 +337,7 @@ def _balking_chart(fit: Fit) -> Chart:
     note = (
         "Against what the hour of the day leads to expect."
         + (f" {left} states that hardly occur are not drawn." if left else "")
-        + (" The scenario does not hold this." if found.direction != "none" else "")
+        + (" The scenario does not hold this." if found.direction != "none" and not fit.balks else "")
     )
     axes = Axes("jobs in the system", "arrivals over those expected")
     title = "Do people look at the crowd?"

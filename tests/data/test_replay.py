@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_traces import QUEUE, as_jobs, logged, write_scenario, write_trace
+from made_traces import QUEUE, as_jobs, jobs_of, logged, write_scenario, write_trace
 
 import queueing_ucrl as qu
 from queueing_ucrl.accounts.steady_state import estimate
@@ -22,8 +22,10 @@ from queueing_ucrl.data.replay import (
     playable,
     replay,
     replay_system,
+    time_in_states,
 )
-from queueing_ucrl.data.trace_file import LoggedJobs, read_trace
+from queueing_ucrl.data.trace_file import ADMIT, BLOCK, REJECT, LoggedJobs, read_trace
+from queueing_ucrl.model.balking import GeometricBalking
 
 SETTINGS = qu.RunSettings(1.0, seed=5)
 SERVED = [replace(c, service=qu.Exponential(1.0)) for c in QUEUE.classes]
@@ -31,6 +33,7 @@ WORLDS = {
     "M/M": QUEUE,
     "impatient": qu.Queue(3, 8, 1.0, [replace(c, abandonment_cost=0.5) for c in QUEUE.classes], qu.Exponential(0.5)),
     "laws": qu.System(3, 8, [replace(SERVED[0], service=qu.LogNormal(1.0, 1.5)), replace(SERVED[1], reward_at="end")]),
+    "balking": qu.Queue(3, 8, 1.0, [replace(c, balking=GeometricBalking(0.7, 2)) for c in QUEUE.classes]),
     "shifts": qu.System(qu.Shifts((8.0,), (2, 4), 24.0), 8, SERVED),
 }
 
@@ -50,6 +53,36 @@ def test_a_run_that_is_played_again_earns_what_it_earned(world, controller) -> N
     again = qu.simulate(played, controller, horizon=150.0, seed=5)
     assert earned(again) == earned(run)
     assert np.array_equal(again.ledger.admitted, run.ledger.admitted)
+
+
+def asked(run: qu.Run, system: qu.System, seed: int, horizon: float) -> LoggedJobs:
+    """The log of those who asked; who balked is not in it."""
+    events = run.events
+    came = events[events["event"].isin(["admit", "reject", "block"])].sort_values(["time", "job"], kind="stable")
+    known = jobs_of(system, seed, horizon).set_index("time").loc[came["time"]]
+    codes = came["event"].astype(str).map({"admit": ADMIT, "reject": REJECT, "block": BLOCK}).to_numpy(dtype=int)
+    classes = came["job_class"].astype(str).map({name: i for i, name in enumerate(system.class_names)})
+    times, works = came["time"].to_numpy(), known["work"].to_numpy()
+    return LoggedJobs(times, classes.to_numpy(dtype=int), works, codes, begin=0.0, end=horizon)
+
+
+@pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
+@pytest.mark.parametrize("controller", [qu.AdmitAll(), qu.TrunkReservation((8, 3))])
+def test_who_asked_asks_again_and_does_not_balk_again(controller) -> None:
+    """Under the same controller the line is the log's, so all of it comes out again; and so does the time in it."""
+    system = WORLDS["balking"]
+    run = qu.simulate(system, controller, horizon=150.0, seed=5, log=True)
+    jobs = asked(run, system, 5, 150.0)
+    assert jobs.times.size < jobs_of(system, 5, 150.0).shape[0]
+    played = replay_system(system, playable(jobs, system, 5))
+    assert not played.balks
+    again = qu.simulate(played, controller, horizon=150.0, seed=5)
+    assert earned(again) == earned(run)
+    assert np.array_equal(again.ledger.admitted, run.ledger.admitted)
+    events = run.events
+    lasted = np.diff(events["time"].to_numpy(), prepend=0.0)
+    states = [float(lasted[events["in_system"].to_numpy() == s].sum()) for s in range(9)]
+    assert time_in_states(system, jobs, 5) == pytest.approx(states, abs=1e-9)
 
 
 def test_a_learner_learns_the_same_from_a_run_that_is_played_again() -> None:
