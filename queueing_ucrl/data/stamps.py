@@ -32,6 +32,10 @@ _ISO = (
 )
 _FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
 _DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+_TIME_OF_DAY = r"^\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?$"
+_DURATION = r"^(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d(?:\.\d+)?)$"
+_TWO_PARTS = r"^\d+:\d{2}$"
+SINCE_1970 = {"milliseconds": (9e11, 9e12), "microseconds": (9e14, 9e15), "nanoseconds": (9e17, 9e18)}  # 1998 to 2255
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,13 @@ def numbers_in(
     text, empty = stripped(values)
     array = _parsed(text, empty)
     odd = ~empty & ~np.isfinite(array)
+    parts = odd & text.str.match(_TWO_PARTS).to_numpy(dtype=bool)
+    if parts.any():
+        k = int(np.argmax(parts))
+        raise ValueError(
+            f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(text[k])}, which may be hours and "
+            f"minutes or minutes and seconds; write hours:minutes:seconds, such as {shown('0:' + text[k])}, or numbers"
+        )
     commas = odd & text.str.match(_DECIMAL_COMMA).to_numpy(dtype=bool)
     if commas.any():
         k = int(np.argmax(commas))
@@ -98,6 +109,35 @@ def numbers_in(
             "write decimals with a point, not with a comma"
         )
     return np.where(odd | empty, np.nan, array), empty, odd
+
+
+def are_clock_durations(values: pd.Series) -> bool:
+    """Whether a column holds durations as hours:minutes:seconds, and no numbers."""
+    if values.dtype.kind in "iufmMb":
+        return False
+    text, empty = stripped(values)
+    found = text.str.match(_DURATION).to_numpy(dtype=bool)
+    return bool(found.any()) and not np.isfinite(_parsed(text, empty)).any()
+
+
+def clock_durations(values: pd.Series, unit: str) -> pd.Series:
+    """Such a column as numbers in the unit; cells that are something else stay as they are."""
+    import pandas as pd
+
+    text, _ = stripped(values)
+    parts = text.str.extract(_DURATION)
+    known = parts["hours"].notna()
+    seconds = 3600.0 * parts["hours"].astype(float) + 60.0 * parts["minutes"].astype(float)
+    numbers = (seconds + parts["seconds"].astype(float)) / UNITS[unit]
+    return pd.Series(np.where(known, numbers.map(repr), text), dtype=object)
+
+
+def count_since_1970(values: FloatArray) -> str:
+    """What large numbers seem to count since 1970, in words; "" for others."""
+    seen = values[~np.isnan(values)]
+    return next(
+        (word for word, (low, high) in SINCE_1970.items() if seen.size and low <= seen.min() and seen.max() < high), ""
+    )
 
 
 def cells_of(values: pd.Series) -> Cells:
@@ -208,10 +248,12 @@ def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: Int
     if int(odd.sum()) > max(numbers, dates):
         k = int(np.argmax(odd))
         text = str(values.iloc[k]).strip()
-        comma = "; write decimals with a point, not with a comma" if re.match(_DECIMAL_COMMA, text) else ""
+        hint = "; write decimals with a point, not with a comma" if re.match(_DECIMAL_COMMA, text) else ""
+        if re.match(_TIME_OF_DAY, text):
+            hint = ", a time of day: put its date before it, in the same column"
         raise ValueError(
             f"{name}: {findings.at(lines[k])}: column {shown(column)} must hold numbers or ISO dates "
-            f"such as 2024-03-31 08:15:00, got {shown(text)}{comma}"
+            f"such as 2024-03-31 08:15:00, got {shown(text)}{hint}"
         )
     if not numbers and not dates:
         raise ValueError(f"{name}: column {shown(column)} holds no times")

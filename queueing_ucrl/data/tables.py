@@ -18,7 +18,15 @@ from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.data.bad_rows import KEPT, LEFT_OUT, SORTED, UNKNOWN_WAIT, UNKNOWN_WORK, BadRows, Findings
 from queueing_ucrl.data.poisson_tests import Rounding, find_rounding, jitter
 from queueing_ucrl.data.sources import MOST_ROWS, RawTable, frame_source, read_source
-from queueing_ucrl.data.stamps import Stamps, numbers_in, stamps_of, stripped
+from queueing_ucrl.data.stamps import (
+    Stamps,
+    are_clock_durations,
+    clock_durations,
+    count_since_1970,
+    numbers_in,
+    stamps_of,
+    stripped,
+)
 from queueing_ucrl.messages import is_one_line, shown
 from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.scenario.columns import UNITS
@@ -237,7 +245,8 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
     unit = time_unit or DEFAULT_UNIT
     wanted = {name: raw.columns[name] for name in dict.fromkeys(named)}
     stamps = stamps_of(wanted, raw.name, draft.lines, draft.findings, timezone=timezone, unit=unit)
-    numbers = [name for name in (columns.service, columns.patience) if name is not None]
+    lengths = [name for name in (columns.service, columns.patience) if name is not None]
+    numbers = [name for name in lengths if not are_clock_durations(raw.columns[name])]
     if stamps.are_dates and time_unit is None:
         if numbers:
             raise ValueError(
@@ -247,12 +256,28 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
         draft.findings.notes.append(f"times are counted in {unit}, since no time unit was named")
     draft.unit = unit if stamps.are_dates else time_unit or ""
     if not stamps.are_dates:
+        _check_epoch(raw.name, columns.time, stamps, draft)
         draft.findings.notes.append(
             "times are numbers: 0 is taken as midnight, for patterns by hour"
             if draft.unit
             else "times are numbers of no named unit: with one (--time-unit) patterns by the hour are looked for"
         )
     return stamps
+
+
+def _check_epoch(name: str, column: str, stamps: Stamps, draft: _Draft) -> None:
+    """Numbers that count milliseconds, or less, since 1970 are of no unit that a scenario has."""
+    counted = count_since_1970(stamps.elapsed[column])
+    if counted and draft.unit:
+        raise ValueError(
+            f"{name}: column {shown(column)} seems to count {counted} since 1970, not {draft.unit}: turn it into "
+            "seconds (--time-unit seconds) or into ISO dates"
+        )
+    if counted:
+        draft.findings.notes.append(
+            f"column {shown(column)} seems to count {counted} since 1970, and so does the scenario: turn it into "
+            "seconds (--time-unit seconds) or ISO dates for rates that can be read, and patterns by the hour"
+        )
 
 
 # --- classes, flags, durations ----------------------------------------------------------------------------------------
@@ -341,7 +366,21 @@ def _flags(draft: _Draft, columns: Columns) -> tuple[BoolArray | None, Any]:
 def _numbers(draft: _Draft, column: str, done: str) -> tuple[FloatArray, BoolArray]:
     """(a column of durations, which were told): what is none is told, and nan."""
     raw, what = draft.raw, f"in column {shown(column)}"
-    values, _, odd = numbers_in(raw.columns[column], raw.name, column, draft.lines, draft.findings)
+    given = raw.columns[column]
+    if are_clock_durations(given):
+        if not draft.unit:
+            raise ValueError(
+                f"{raw.name}: column {shown(column)} holds durations as hours:minutes:seconds: name what the times are "
+                f"counted in (--time-unit), one of {', '.join(UNITS)}"
+            )
+        given = clock_durations(given, draft.unit)
+    values, _, odd = numbers_in(given, raw.name, column, draft.lines, draft.findings)
+    if int(odd.sum()) > 1 and np.isnan(values).all():
+        k = int(np.argmax(odd))
+        raise ValueError(
+            f"{raw.name}: {draft.findings.at(draft.lines[k])}: column {shown(column)} holds no numbers, but such as "
+            f"{shown(str(given.iloc[k]))}; write numbers without a unit, or durations as hours:minutes:seconds"
+        )
     negative = values < 0
     told = draft.tell(f"text among numbers {what}", odd, done, column)
     told = told | draft.tell(f"negative durations {what}", negative, done, column)

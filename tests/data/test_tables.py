@@ -440,3 +440,47 @@ def test_numbers_beside_an_odd_cell_are_read_to_the_last_digit() -> None:
     read = cells_of(cells)
     assert np.array_equal(read.numbers[:-1], times)
     assert np.isnan(read.numbers[-1])
+
+
+# --- what offices write -----------------------------------------------------------------------------------------------
+
+
+def calls(folder: Path, header: str, *rows: str) -> Path:
+    return written(folder, lines_of(list(rows), header), "calls.csv")
+
+
+def test_durations_as_hours_minutes_and_seconds(tmp_path: Path) -> None:
+    """00:03:25 is 205 seconds; beside dates they need no unit, beside numbers one must be named."""
+    rows = [f"2024-03-04 08:{k:02d}:00,{d}" for k, d in enumerate(["00:03:25", "1:00:00", "100:00:00.5", "soon", ""])]
+    rows += [f"2024-03-04 09:{k:02d}:00,0:00:{k:02d}" for k in range(20)]
+    path = calls(tmp_path, "t,talk", *rows)
+    table = read_jobs(path, Columns("t", service="talk"), time_unit="seconds")
+    assert table.works[:3].tolist() == [205.0, 3600.0, 360000.5]
+    assert np.isnan(table.works[3:5]).all()
+    assert [rows.count for rows in table.bad_rows if rows.kind.startswith("text among numbers")] == [1]
+    minutes = read_jobs(path, Columns("t", service="talk"))
+    assert minutes.unit == "minutes"
+    assert minutes.works[1] == 60.0
+    numbers = calls(tmp_path, "t,talk", *(f"{k},0:{k:02d}:00" for k in range(1, 31)))
+    with pytest.raises(ValueError, match="name what the times are counted in"):
+        read_jobs(numbers, Columns("t", service="talk"))
+    assert read_jobs(numbers, Columns("t", service="talk"), time_unit="minutes").works.tolist() == list(range(1, 31))
+
+
+UNCLEAR = [
+    ("t,s", ["1,3:25", "2,4:00"], {}, "which may be hours and minutes or minutes and seconds"),
+    ("t,s", ["1,5 s", "2,6 s"], {}, "holds no numbers, but such as '5 s'; write numbers without a unit"),
+    ("t,s", ["08:17,1", "08:30,2"], {}, "a time of day: put its date before it"),
+    ("t,s", ["1709539200000,1", "1709539300000,2"], {"time_unit": "seconds"}, "to count milliseconds since 1970"),
+]
+
+
+@pytest.mark.parametrize(("header", "rows", "options", "message"), UNCLEAR)
+def test_what_can_be_read_in_two_ways_is_refused(header, rows, options, message, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_jobs(calls(tmp_path, header, *rows), Columns("t", service="s"), **options)
+
+
+def test_milliseconds_since_1970_without_a_unit_are_told(tmp_path: Path) -> None:
+    path = calls(tmp_path, "t,s", *(f"{1709539200000 + 70001 * k},{k}" for k in range(30)))
+    assert any("milliseconds since 1970" in note for note in read_jobs(path, Columns("t", service="s")).notes)
