@@ -9,6 +9,7 @@ from __future__ import annotations
 SUITES = {
     "solvers": "benchmarks.solvers",
     "simulation": "benchmarks.simulation",
+    "gym": "benchmarks.gym",
     "learners": "benchmarks.learners",
     "learning": "benchmarks.learning",
     "studies": "benchmarks.studies",

@@ -69,13 +69,26 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, inline=True)
 
 
-def _compiled(function: Callable[P, R], *, inline: bool) -> Callable[P, R]:
-    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, forceinline=inline)(function)
+def uncounted(function: Callable[P, R]) -> Callable[P, R]:
+    """As `compiled`, but that no references to arrays are counted: for code that makes no array and keeps none, and is
+    called so often that counting would be most of its time. A function that is compiled already is compiled once more.
+    """
+    return _compiled(getattr(function, "py_func", function), inline=False, counts=False)
+
+
+def uncounted_inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """As `inlined`, for functions that are `uncounted`."""
+    return _compiled(function, inline=True, counts=False)
+
+
+def _compiled(function: Callable[P, R], *, inline: bool, counts: bool = True) -> Callable[P, R]:
+    options = {} if counts else {"_nrt": False}
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, forceinline=inline, **options)(function)
     own = _is_kept(function.__module__) and not getattr(function, "__closure__", None)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         dispatcher.compile = _uninterrupted()(dispatcher.compile)
         if own:
-            dispatcher._cache = _MachineCode(function)
+            dispatcher._cache = _MachineCode(function, "" if counts else "-uncounted")
     return dispatcher
 
 
@@ -125,8 +138,8 @@ class _MachineCode:
     SHA-256 digest of the rest, so that one that was cut or damaged is not run.
     """
 
-    def __init__(self, function: Any) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+    def __init__(self, function: Any, suffix: str = "") -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}{suffix}"
 
     @property
     def cache_path(self) -> str | None:

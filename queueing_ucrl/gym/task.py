@@ -57,12 +57,13 @@ class Task:
     def observed(self, in_system: IntArray, job_class: IntArray, now: Any, environment: IntArray) -> Rows:
         """What is shown of these arrivals; of class -1 (nobody, at the horizon) no class."""
         nobody = job_class < 0
-        rows = self.observations.encode(in_system, np.where(nobody, 0, job_class), now, environment)
-        if nobody.any():
-            if self.observations.kind == "box":
-                rows[nobody, 1 : 1 + self.observations.classes] = 0.0
-            else:
-                rows[nobody, 1] = self.observations.classes
+        some = bool(nobody.any())
+        shown_class = np.where(nobody, 0, job_class) if some else job_class
+        rows = self.observations.encode(in_system, shown_class, now, environment)
+        if some and self.observations.kind == "box":
+            rows[nobody, 1 : 1 + self.observations.classes] = 0.0
+        elif some:
+            rows[nobody, 1] = self.observations.classes
         return rows
 
 

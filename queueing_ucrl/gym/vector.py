@@ -61,13 +61,15 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
             policy=None if self.task.advice is None else self.task.advice.policy,
         )
         self._all = np.arange(self.num_envs)
+        nothing = np.zeros((1, len(self.task.system.classes)))
+        self._worth = np.vstack([self.task.system.rewards, nothing])  # r_i(s); nobody gets in where the house is full
         self._seeds: list[int] | None = None
         self._replications = np.zeros(self.num_envs, dtype=np.int64)
         self._over = np.zeros(self.num_envs, dtype=np.bool_)
         self._waiting = np.zeros(self.num_envs, dtype=np.bool_)  # for the step that begins their next episode
         self._time = np.zeros(self.num_envs)
 
-    def reset(  # type: ignore[override]  # a seed for each world, as of SyncVectorEnv
+    def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Rows, dict[str, Any]]:
         """Begin an episode in each world: world w with seed + w, or with the seed of its own; without one the next
@@ -106,24 +108,27 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         """One step of every world."""
         if self._seeds is None:
             raise ResetNeeded("reset the environment before its first step: envs.reset(seed=...)")
-        admit, door, before = self._checked(actions), self._runs.door, self._time.copy()
-        acting, beginning = self._all[~self._waiting], self._all[self._waiting]
+        admit, door, before = self._checked(actions), self._runs.door, self._time
         rewards = np.zeros(self.num_envs)
-        s, i = door.in_system[acting], door.job_class[acting]
+        beginning = np.flatnonzero(self._waiting)
+        acting = self._all
+        if beginning.size:
+            acting, before = np.flatnonzero(~self._waiting), np.where(self._waiting, 0.0, before)
+            admit = admit[acting]
         if self.task.reward == "expected":
-            rewards[acting] = np.where(admit[acting], self.task.system.rewards[s, np.maximum(i, 0)], 0.0)
-        self._runs.decide(acting, admit[acting])
+            s, i = door.in_system[acting], door.job_class[acting]
+            rewards[acting] = np.where(admit, self._worth[s, i], 0.0)
+        self._runs.decide(acting, admit)
         if self.task.reward == "realised":
             rewards[acting] = self._runs.earned()[acting]
         self._over = door.job_class == NOBODY
         if beginning.size:
-            before[beginning] = 0.0
             self._next_episode(beginning)
             self._over[beginning] = False
         truncated, infos = self._over.copy(), {}
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and truncated.any():
             infos = self._last(before, truncated)
-            before[truncated] = 0.0
+            before = np.where(truncated, 0.0, before)
             self._next_episode(self._all[truncated])
         else:
             self._waiting = truncated.copy()
@@ -176,18 +181,26 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
     def _told(self, before: FloatArray) -> list[tuple[str, np.ndarray[Any, Any]]]:
         """What the infos say, world by world."""
         door, advice = self._runs.door, self.task.advice
+        nobody = door.job_class == NOBODY
+        some = bool(nobody.any())
+        mask = np.ones((self.num_envs, 2), dtype=np.int8)
+        if some:
+            mask[nobody, 1] = 0
         told: list[tuple[str, np.ndarray[Any, Any]]] = [
             ("time", door.time.copy()),
             ("elapsed", door.time - before),
             ("in_system", door.in_system.copy()),
             ("job_class", door.job_class.copy()),
-            ("action_mask", self.action_masks().astype(np.int8)),
+            ("action_mask", mask),
         ]
         if advice is not None:
-            somebody = door.job_class != NOBODY
-            row, i = np.where(somebody, door.row, 0), np.where(somebody, door.job_class, 0)
-            told.append(("optimal_action", (advice.admits[row, i] & somebody).astype(np.int64)))
-            told.append(("gap", np.where(somebody, advice.gap[row, i], 0.0)))
+            row, i = door.row, door.job_class
+            if some:
+                row, i = np.where(nobody, 0, row), np.where(nobody, 0, i)
+            best, gap = advice.admits[row, i].astype(np.int64), advice.gap[row, i]
+            if some:
+                best[nobody], gap[nobody] = 0, 0.0
+            told += [("optimal_action", best), ("gap", gap)]
         return told
 
     def _checked(self, actions: Any) -> BoolArray:
@@ -198,15 +211,16 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
                 f"actions must be {self.num_envs} whole numbers, 0 (reject) or 1 (admit), got an array of "
                 f"{given.dtype} and shape {given.shape}"
             )
-        wrong = ((given < 0) | (given > 1)) & ~self._waiting
+        admit: BoolArray = given != 0
+        wrong = (given != admit) & ~self._waiting
         if wrong.any():
             w = int(np.argmax(wrong))
             raise ValueError(f"actions must be 0 (reject) or 1 (admit), got {shown(given[w])} in world {w}")
-        masked = (given == 1) & (self._runs.door.job_class == NOBODY) & ~self._waiting
+        masked = admit & (self._runs.door.job_class == NOBODY) & ~self._waiting
         if masked.any():
             w = int(np.argmax(masked))
             raise ValueError(f"action 1 (admit) is masked in world {w}: nobody is at the door, the horizon is reached")
-        return np.asarray(given == 1)
+        return admit
 
 
 def _like(mask: BoolArray, values: np.ndarray[Any, Any]) -> BoolArray:

@@ -1,9 +1,9 @@
 """Many stepped runs of one system, each taken on to its next arrival with room by one call of compiled code.
 
 Each run is a `SteppedKernel` with its own state. Compiled code is given where the states are (the addresses of their
-arrays), and one of them for the shapes, which are all alike: views without an owner cost nothing to make, where a list
-of states would count references to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask
-at once.
+arrays), and one of them for the shapes, which are all alike: views without an owner, whose references nobody counts,
+cost nothing to make, where a list of states would count those to some thirty arrays a run. Blocks of jobs are filled in
+Python, for all runs that ask at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
-from queueing_ucrl.compiled import compiled, inlined
+from queueing_ucrl.compiled import uncounted, uncounted_inlined
 from queueing_ucrl.learning.online.memory import Memory, no_memory
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.simulation import general_loop, patient_loop
@@ -44,12 +44,16 @@ from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.simulation.steps import SteppedKernel
 from queueing_ucrl.simulation.tournament import Tournament
 
+LINE = 64  # bytes
 JOBS_KEPT = 2048  # of each class in each run
 WAITS_KEPT = 32  # of each run
 NOBODY = -1  # the class of who is at the door where the horizon is reached; what was decided where nothing was
 DONE, NO_ROOM = -1, -2  # why a run came back; from 0 on: the class whose block of jobs is used up
 AT_ADMISSION, AT_START, AT_END = range(3)
 PAID_AT = {"admission": AT_ADMISSION, "start": AT_START, "end": AT_END}
+
+
+_advance_patient, _advance_general = uncounted(patient_loop.advance), uncounted(general_loop.advance)
 
 
 class Door(NamedTuple):
@@ -71,6 +75,7 @@ class Payments(NamedTuple):
 
     differ: bool  # whether jobs of a class may pay different amounts
     charging: bool  # whether waits are to be kept
+    at_end: bool  # whether any pays at the end
     paid_at: IntArray  # by class
     rewards: FloatArray  # R_i
     before: FloatArray  # run, class: payments, or amounts, at the last decision
@@ -81,7 +86,7 @@ class Payments(NamedTuple):
     used: IntArray  # one number: waits
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic  # type: ignore
 def _at(typing: Any, like: Any, address: Any) -> Any:
     """The array at an address, with the type and shape of another; nobody owns it."""
 
@@ -96,7 +101,7 @@ def _at(typing: Any, like: Any, address: Any) -> Any:
     return like(like, types.int64), code
 
 
-@inlined
+@uncounted_inlined
 def _arrivals(like: Arrivals, at: IntArray, k: int) -> Arrivals:
     return Arrivals(
         _at(like.next, at[k]),
@@ -108,12 +113,12 @@ def _arrivals(like: Arrivals, at: IntArray, k: int) -> Arrivals:
     )
 
 
-@inlined
+@uncounted_inlined
 def _tournament(like: Tournament, at: IntArray, k: int) -> Tournament:
     return Tournament(_at(like.time, at[k]), _at(like.rank, at[k + 1]), _at(like.winner, at[k + 2]))
 
 
-@inlined
+@uncounted_inlined
 def _tallied(like: Tallied, at: IntArray, k: int) -> Tallied:
     return Tallied(
         _at(like.counts, at[k]),
@@ -125,7 +130,7 @@ def _tallied(like: Tallied, at: IntArray, k: int) -> Tallied:
     )
 
 
-@inlined
+@uncounted_inlined
 def _noted(like: Noted, at: IntArray, k: int) -> Noted:
     return Noted(
         _at(like.times, at[k]),
@@ -137,12 +142,12 @@ def _noted(like: Noted, at: IntArray, k: int) -> Noted:
     )
 
 
-@inlined
+@uncounted_inlined
 def _buffers(like: Buffers, at: IntArray, k: int) -> Buffers:
     return Buffers(_at(like.rows, at[k]), _at(like.wait_class, at[k + 1]), _at(like.wait, at[k + 2]))
 
 
-@inlined
+@uncounted_inlined
 def _patient_state(like: PatientState, at: IntArray) -> PatientState:
     """In the order of `_arrays`."""
     return PatientState(
@@ -160,7 +165,7 @@ def _patient_state(like: PatientState, at: IntArray) -> PatientState:
     )
 
 
-@inlined
+@uncounted_inlined
 def _general_state(like: GeneralState, at: IntArray) -> GeneralState:
     """In the order of `_arrays`."""
     there, changes = like.present, like.changes
@@ -196,7 +201,29 @@ def _arrays(state: Iterable[Any]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
-@inlined
+def _bytes_of(array: np.ndarray[Any, Any]) -> int:
+    """In whole cache lines."""
+    return -(-array.nbytes // LINE) * LINE
+
+
+def _moved(state: Any, memory: np.ndarray[Any, Any]) -> Any:
+    """A state with all of its arrays, as they are, one after the other in this memory."""
+
+    def moved(part: Any, at: int) -> tuple[Any, int]:
+        if isinstance(part, np.ndarray):
+            copy = np.ndarray(part.shape, part.dtype, memory.data, at)
+            copy[...] = part
+            return copy, at + _bytes_of(part)
+        parts = []
+        for inner in part:
+            one, at = moved(inner, at)
+            parts.append(one)
+        return type(part)(*parts), at
+
+    return moved(state, 0)[0]
+
+
+@uncounted_inlined
 def _decide(clock: Any, door: Door, w: int) -> None:
     if door.decision[w] != NOBODY:
         clock.decision = door.decision[w]
@@ -205,7 +232,7 @@ def _decide(clock: Any, door: Door, w: int) -> None:
         door.decision[w] = NOBODY
 
 
-@inlined
+@uncounted_inlined
 def _take_waits(clock: Any, buffers: Buffers, payments: Payments, w: int) -> None:
     """Keep the waits until somebody knows what they cost."""
     if payments.charging:
@@ -218,7 +245,7 @@ def _take_waits(clock: Any, buffers: Buffers, payments: Payments, w: int) -> Non
     clock.used_waits = 0
 
 
-@inlined
+@uncounted_inlined
 def _arrive(clock: Any, reason: int, come: FloatArray, horizon: float, door: Door, w: int) -> None:
     """Who is at the door, or why the run came back."""
     door.came_back[w] = clock.empty if reason == REFILL else DONE
@@ -231,7 +258,7 @@ def _arrive(clock: Any, reason: int, come: FloatArray, horizon: float, door: Doo
     door.row[w] = clock.table_row if wide else clock.in_system
 
 
-@inlined
+@uncounted_inlined
 def _pay(tallied: Tallied, payments: Payments, door: Door, w: int) -> None:
     """Class by class, as `SteppedKernel.earned` adds it up; what comes before the first decision is paid with it."""
     if not door.decided[w]:
@@ -254,7 +281,7 @@ def _pay(tallied: Tallied, payments: Payments, door: Door, w: int) -> None:
     payments.paid[w] = total
 
 
-@compiled
+@uncounted
 def run_patient(
     like: PatientState,
     table: BoolArray,
@@ -266,26 +293,25 @@ def run_patient(
     payments: Payments,
 ) -> None:
     """Each of these runs goes on to its next arrival with room, or comes back before (`Door.came_back`)."""
-    at_end = np.any(payments.paid_at == AT_END)
     for w in runs:
         state = _patient_state(like, addresses[w])
         clock, buffers = state.clock[0], state.buffers
         _decide(clock, door, w)
         reason = FULL
         while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = patient_loop.advance(state, table, horizon, False, memory)
+            reason = _advance_patient(state, table, horizon, False, memory)
             _take_waits(clock, buffers, payments, w)
         if reason == FULL:
             door.came_back[w] = NO_ROOM
             continue
         _arrive(clock, reason, state.arrivals.next, horizon, door, w)
         if payments.charging and reason != REFILL:
-            if at_end and not payments.differ:
+            if payments.at_end:
                 patient_loop.count_departed(state.tallied.counts, state.servers, state.services.ends.time)
             _pay(state.tallied, payments, door, w)
 
 
-@compiled
+@uncounted
 def run_general(
     like: GeneralState,
     table: BoolArray,
@@ -303,7 +329,7 @@ def run_general(
         _decide(clock, door, w)
         reason = FULL
         while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = general_loop.advance(state, table, horizon, False, memory)
+            reason = _advance_general(state, table, horizon, False, memory)
             _take_waits(clock, buffers, payments, w)
         if reason == FULL:
             door.came_back[w] = NO_ROOM
@@ -331,16 +357,18 @@ class SteppedRuns:
     ) -> None:
         system = comparator.system
         self.comparator, self.horizon, self.policy = comparator, horizon, policy
-        self.kernels: list[_OneOfMany | None] = [None] * count
-        self._like: _OneOfMany | None = None  # its state has the shapes of all
+        self.kernels: list[SteppedKernel | None] = [None] * count
+        self._like: SteppedKernel | None = None  # its state has the shapes of all
         self._memory = no_memory()
         self._addresses = np.zeros((count, 0), dtype=np.int64)
+        self._states = np.zeros((count, 0), dtype=np.uint8)  # a run's arrays are neighbours, whom the processor knows
         whole = (np.full(count, NOBODY, dtype=np.int64) for _ in range(7))
         self.door = Door(next(whole), np.zeros(count, dtype=np.bool_), next(whole), np.zeros(count), *whole)
         m, room = len(system.classes), WAITS_KEPT * (count + 1)
         self._payments = Payments(
             system.pays_differ,
             charging,
+            any(c.reward_at == "end" for c in system.classes),
             np.array([PAID_AT[c.reward_at] for c in system.classes], dtype=np.int64),
             np.array(system.job_rewards),
             np.zeros((count, m)),
@@ -359,8 +387,10 @@ class SteppedRuns:
             if self.policy is not None:
                 kernel.show_rows_of(self.policy)
             if self._like is None:
-                self._like = kernel
-                self._addresses = np.zeros((len(self.kernels), len(_arrays(kernel.state))), dtype=np.int64)
+                self._like, arrays, count = kernel, _arrays(kernel.state), len(self.kernels)
+                self._addresses = np.zeros((count, len(arrays)), dtype=np.int64)
+                self._states = np.zeros((count, sum(map(_bytes_of, arrays))), dtype=np.uint8)
+            kernel.state = _moved(kernel.state, self._states[w])
             self.kernels[w] = kernel
             self._addresses[w] = [array.ctypes.data for array in _arrays(kernel.state)]
             self.door.decision[w] = self.door.let_in[w] = NOBODY

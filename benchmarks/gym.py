@@ -1,0 +1,82 @@
+"""Environments for Gymnasium: steps a second, of one world and of many at once."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+
+from benchmarks.timing import Line, Measured, Panel, race
+
+SCENARIO = "quickstart"  # the paper's first queue; horizons so long that no episode ends
+
+
+def _many(worlds: int, steps: int, reward: str) -> Callable[[], object]:
+    from queueing_ucrl.gym import AdmissionControlVector
+
+    envs = AdmissionControlVector(worlds, SCENARIO, reward=reward, horizon=1e7)
+    envs.reset(seed=1)
+    everybody = np.ones(worlds, dtype=np.int64)
+
+    def run() -> None:
+        for _ in range(steps):
+            envs.step(everybody)
+
+    return run
+
+
+def _one(steps: int, reward: str) -> Callable[[], object]:
+    from queueing_ucrl.gym import AdmissionControl
+
+    env = AdmissionControl(SCENARIO, reward=reward, horizon=1e7)
+    env.reset(seed=1)
+
+    def run() -> None:
+        for _ in range(steps):
+            env.step(1)
+
+    return run
+
+
+def _speed(smoke: bool, reward: str) -> Measured:
+    counts = [1, 32, 1024] if smoke else [1, 8, 64, 256, 1024, 2048]
+    alone = 200 if smoke else 2000
+    steps = {n: max(2, (4096 if smoke else 100_000) // n) if n > 1 else alone for n in counts}
+    sides = {f"{n}": _many(n, steps[n], reward) for n in counts} | {"one": _one(alone, reward)}
+    seconds = race(sides, 2 if smoke else 5)
+    each = {n: seconds[f"{n}"] / (n * steps[n]) for n in counts}
+    one = seconds["one"] / alone
+    notes = f"{1e9 * each[1024]:.0f} ns a step; one world alone: {1e6 * one:.3g} us"
+    growth = "ns by worlds: " + ", ".join(f"{n}: {1e9 * t:.0f}" for n, t in each.items())
+    lines = [
+        Line(f"{reward}: million steps a second, 1,024 worlds", 1e-6 / each[1024], "", at_least=2, note=notes),
+        Line(f"{reward}: one world alone / 1,024, a step", one / each[1024], "x", at_least=100, note=notes),
+        Line(
+            f"{reward}: a step, most worlds / 1,024", each[counts[-1]] / each[1024], "x", note=f"ns by worlds: {growth}"
+        ),
+    ]
+    curve = (counts, [1e9 * each[n] for n in counts])
+    return Measured(lines, [Panel(f"a step, {reward} reward", "worlds", "ns a step and world", {"vector": curve})])
+
+
+def _begin(smoke: bool) -> Measured:
+    """What it costs to begin an episode in a world of many."""
+    from queueing_ucrl.gym import AdmissionControlVector
+
+    worlds = 16 if smoke else 256
+    envs = AdmissionControlVector(worlds, SCENARIO, horizon=1e7)
+    seconds = race({"reset": functools.partial(envs.reset, seed=1)}, 2 if smoke else 5)
+    return Measured([Line("an episode begins, in each of many worlds", 1e6 * seconds["reset"] / worlds, "us")])
+
+
+def steps(smoke: bool) -> Measured:
+    """Both rewards; skipped without Gymnasium."""
+    if find_spec("gymnasium") is None:
+        return Measured([Line("steps of environments", float("nan"), note="skipped: gymnasium is not installed")])
+    found = [_speed(smoke, reward) for reward in ("expected", "realised")] + [_begin(smoke)]
+    return Measured([line for one in found for line in one.lines], [panel for one in found for panel in one.panels])
+
+
+MEASURES = [steps]

@@ -1,0 +1,171 @@
+"""Many worlds at once: what Gymnasium's SyncVectorEnv of single ones gives, array by array and bit by bit."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from generators import any_queue, paper_queue, random_system
+
+import queueing_ucrl as qu
+
+gymnasium = pytest.importorskip("gymnasium")
+from gymnasium.utils.env_checker import check_env  # noqa: E402
+from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
+
+from queueing_ucrl.gym import ID, AdmissionControl, AdmissionControlVector  # noqa: E402
+
+NOT_TOLD = ("episode_realised_reward", "episode_expected_reward")  # by the vector form
+
+
+def compare(given: Any, expected: Any, where: str) -> None:
+    """Infos, nested as Gymnasium nests them."""
+    if isinstance(expected, dict):
+        wanted = {name for name in expected if name.removeprefix("_") not in NOT_TOLD}
+        assert set(given) == wanted, where
+        for name in wanted:
+            compare(given[name], expected[name], f"{where}/{name}")
+    elif expected.dtype == object:
+        for one, other in zip(given, expected, strict=True):
+            assert (one is None) == (other is None), where
+            assert one is None or np.array_equal(one, other), where
+    else:
+        assert given.dtype == expected.dtype, where
+        assert np.array_equal(given, expected), where
+
+
+def play_both(worlds: int, steps: int, seed: int, mode: AutoresetMode, **options: Any) -> int:
+    """The same actions in both; how many episodes ended."""
+    ours = AdmissionControlVector(worlds, autoreset_mode=mode, **options)
+    theirs = SyncVectorEnv([functools.partial(AdmissionControl, **options)] * worlds, autoreset_mode=mode)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    given, expected = ours.reset(seed=seed), theirs.reset(seed=seed)
+    random, ended = np.random.default_rng(seed), 0
+    for step in range(steps):
+        assert given[0].dtype == expected[0].dtype
+        for one, other in zip(given[:-1], expected[:-1], strict=True):
+            assert np.array_equal(one, other), step
+        compare(given[-1], expected[-1], f"step {step}")
+        at_door = given[-1]["job_class"] >= 0
+        actions = (random.random(worlds) < 0.6) & at_door
+        given, expected = ours.step(actions.astype(np.int64)), theirs.step(actions.astype(np.int64))
+        ended += int(given[3].sum())
+    return ended
+
+
+def drawn(number: int) -> qu.System:
+    random = np.random.default_rng([152, number])
+    return any_queue(random, 12) if number % 2 == 0 else random_system(random, coarse=number % 4 == 1)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_random_systems_step_as_one_by_one(number: int) -> None:
+    """Several episodes of several worlds; both ways to begin the next episode, both rewards."""
+    system = drawn(number)
+    horizon = 40.0 / sum(c.peak_rate for c in system.classes)
+    mode = AutoresetMode.NEXT_STEP if number % 3 else AutoresetMode.SAME_STEP
+    reward = "expected" if number % 4 == 0 and not system.not_markov else "realised"
+    assert play_both(4, 90, number, mode, system=system, horizon=horizon, reward=reward) > 3
+
+
+@pytest.mark.parametrize("name", ["network-bursts", "ev-charging-vans", "rush-hours", "call-centre-day"])
+def test_scenarios_step_as_one_by_one(name: str) -> None:
+    """Advice by environment and by counts among them; more jobs than a block holds."""
+    scenario = qu.load_scenario(name)
+    options: dict[str, Any] = {"observation": "integers"} if name == "rush-hours" else {"time": True}
+    options["environment"] = scenario.system.environment is not None
+    play_both(3, 300, 8, AutoresetMode.NEXT_STEP, scenario=scenario, **options)
+
+
+def test_blocks_of_jobs_are_filled_again() -> None:
+    ours = AdmissionControlVector(2, system=paper_queue(), horizon=1e6)
+    alone = AdmissionControl(system=paper_queue(), horizon=1e6)
+    ours.reset(seed=3)
+    alone.reset(seed=4)
+    total = 0.0
+    for _ in range(9000):  # of two classes of 2048 jobs a block
+        told = ours.step(np.array([0, 1]))
+        seen, reward, _, _, info = alone.step(1)
+        assert told[1][1] == reward
+        total += reward
+    assert np.array_equal(told[0][1], seen)
+    assert told[4]["time"][1] == info["time"]
+    assert total > 1000.0
+
+
+def test_studies_can_be_stepped_replication_by_replication() -> None:
+    """Seeds of each world's own, and replications."""
+    ours = AdmissionControlVector(3, system=paper_queue(), horizon=50.0)
+    _, infos = ours.reset(seed=[5, 5, 5], options={"replication": [0, 1, 2]})
+    alone = AdmissionControl(system=paper_queue(), horizon=50.0)
+    for k in range(3):
+        assert alone.reset(seed=5, options={"replication": k})[1]["time"] == infos["time"][k]
+    _, infos = ours.reset()
+    assert infos["time"][1] == alone.reset(seed=5, options={"replication": 2})[1]["time"]
+    with pytest.raises(ValueError, match="one for each of 3 worlds"):
+        ours.reset(seed=[1, 2])
+    with pytest.raises(ValueError, match="one for each of 3 worlds"):
+        ours.reset(options={"replication": [1, 2]})
+
+
+def test_make_vec_makes_it() -> None:
+    envs = gymnasium.make_vec(ID, num_envs=5, scenario="quickstart", reward="expected")
+    assert isinstance(envs, AdmissionControlVector)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    observations, infos = envs.reset(seed=1)
+    assert observations in envs.observation_space
+    assert infos["action_mask"].shape == (5, 2)
+    assert envs.action_masks().all()
+    statistics = gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)
+    statistics.reset(seed=2)
+    statistics.step(np.ones(5, dtype=np.int64))
+
+
+def test_gymnasium_finds_nothing_wrong_with_one_of_them() -> None:
+    """Gymnasium has a checker of single environments only: a world of the vector form passes it."""
+
+    class One(AdmissionControl):
+        def __init__(self) -> None:
+            super().__init__("quickstart")
+            self.many = AdmissionControlVector(1, "quickstart")
+
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            super().reset(seed=seed, options=options)
+            seen, infos = self.many.reset(seed=seed, options=options)
+            return seen[0], {name: value[0] for name, value in infos.items()}
+
+        def step(self, action: Any) -> Any:
+            seen, reward, terminated, truncated, infos = self.many.step(np.array([action]))
+            told = {name: value[0] for name, value in infos.items()}
+            return seen[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), told
+
+    check_env(One(), skip_render_check=True)
+
+
+@pytest.mark.parametrize("actions", [[0.0, 1.0], [0], [[0, 1]], 1, ["a", "b"], [float("nan")] * 2, None])
+def test_actions_of_a_wrong_type_are_refused(actions: Any) -> None:
+    envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
+    envs.reset(seed=1)
+    with pytest.raises(TypeError, match=r"actions must be 2 whole numbers, 0 \(reject\) or 1 \(admit\)"):
+        envs.step(actions)
+
+
+def test_other_wrong_calls_are_refused() -> None:
+    envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
+    for call in (lambda: envs.step(np.zeros(2, dtype=int)), envs.action_masks):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="reset the environment"):
+            call()
+    envs.reset(seed=1)
+    with pytest.raises(ValueError, match=r"actions must be 0 \(reject\) or 1 \(admit\), got 2 in world 1"):
+        envs.step(np.array([0, 2]))
+    empty = AdmissionControlVector(2, system=paper_queue(), horizon=1e-9)
+    empty.reset(seed=1)
+    with pytest.raises(ValueError, match="masked in world 1: nobody is at the door"):
+        empty.step(np.array([0, 1]))
+    with pytest.raises(ValueError, match="autoreset_mode must be NextStep or SameStep, got 'Disabled'"):
+        AdmissionControlVector(2, "quickstart", autoreset_mode="Disabled")
+    with pytest.raises(ValueError, match="num_envs must be a whole number of at least 1"):
+        AdmissionControlVector(0, "quickstart")
