@@ -161,10 +161,11 @@ def overview(frame: pd.DataFrame) -> str:
 
     rows = [(name, *(share(label(name, step)) for step in STEPS)) for name in TOLD]
     table = markdown_table(("told:", *STEPS), rows)
-    free = ", ".join(f"{name} {share(name)}" for name in MODEL_FREE)
+    free = ", ".join(f"{name} {parts[name].min():.2f} to {parts[name].max():.2f}" for name in MODEL_FREE)
     smallest = float(parts[DIRECT].max())
     return f"{table}\n\n" + paragraph(
-        f"Without a model: {free}. Certainty equivalence: {100 * smallest:.2g} % of UCRL-AC's at most."
+        f"Without a model, from the least queue to the most: {free}. "
+        f"Certainty equivalence: {100 * smallest:.2g} % of UCRL-AC's at most."
     )
 
 

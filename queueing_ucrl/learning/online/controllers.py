@@ -100,7 +100,7 @@ class RLearning(OnlineLearner):
 
 @dataclass(frozen=True)
 class ActorCritic(OnlineLearner):
-    """An average-reward actor-critic: a soft maximum of preferences, moved by temporal differences.
+    """An average-reward actor-critic (constants second-hand): preferences, moved by temporal differences.
 
     Options:
         critic_step_size: alpha_0, of the values at first
