@@ -25,6 +25,7 @@ from queueing_ucrl.experiments.optimise import BestTable as BestTable
 from queueing_ucrl.experiments.optimise import optimise as optimise
 from queueing_ucrl.experiments.runner import replicate as replicate
 from queueing_ucrl.experiments.study import Study as Study
+from queueing_ucrl.learning.agents import Agent as Agent
 from queueing_ucrl.learning.baselines import AdmitAll as AdmitAll
 from queueing_ucrl.learning.baselines import AnticipatingOracle as AnticipatingOracle
 from queueing_ucrl.learning.baselines import BestStationary as BestStationary

@@ -53,6 +53,14 @@ class StudyOptions:
     out: Annotated[
         Path | None, typer.Option(help="The folder for the results.  [default: runs/NAME-KEY]", show_default=False)
     ] = None
+    trust: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            metavar="FILE",
+            help="Load an agent from this file (or sha256:DIGEST), which runs code that it holds.",
+        ),
+    ] = None
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False
     measures: Annotated[bool, typer.Option("--measures", help="Also print waits, shares and money by class.")] = False
     as_json: AsJson = False

@@ -123,6 +123,20 @@ def compare(
     _study(scenario, names, options, given_command(context))
 
 
+def agents_told(scenario: Scenario) -> list[str]:
+    """Which trusted files were loaded, by the digests of their bytes."""
+    from queueing_ucrl.learning.agent_files import DIGEST, FileAgent
+
+    found = [choice.controller for point in (scenario, *scenario.points) for choice in point.controllers]
+    return list(
+        dict.fromkeys(
+            f"note: {one.file} was loaded as --trust says, and the code in it was run; its bytes: {DIGEST}{one.digest}"
+            for one in found
+            if isinstance(one, FileAgent) and one.needs_trust
+        )
+    )
+
+
 def _policies_tried() -> Callable[[int, float], None]:
     """Tells of a long search for a policy that never changes, every few seconds."""
     last = monotonic()
@@ -138,7 +152,13 @@ def _policies_tried() -> Callable[[int, float], None]:
 
 def _study(name: str, controllers: list[str] | None, options: StudyOptions, command: list[str]) -> None:
     """Run a scenario's study, with progress on the terminal, and print its results."""
-    from queueing_ucrl.experiments.campaign import choose_controllers, identity, run_scenario, with_run
+    from queueing_ucrl.experiments.campaign import (
+        choose_controllers,
+        identity,
+        run_scenario,
+        with_files_opened,
+        with_run,
+    )
     from queueing_ucrl.experiments.executors import cluster_executor
     from queueing_ucrl.experiments.folder import identity_key
     from queueing_ucrl.report.plots import write_figures
@@ -151,6 +171,9 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions, comm
     scenario = with_run(load_scenario(name), **options.settings)
     if controllers is not None:
         scenario = choose_controllers(scenario, controllers)
+    scenario = with_files_opened(scenario, options.trust or ())
+    for words in agents_told(scenario):
+        tell(words)
     log = _own_log(scenario)
     out = options.out or Path("runs") / f"{scenario.path.stem}-{identity_key(identity(scenario))[:8]}"
     with (

@@ -20,7 +20,9 @@ from queueing_ucrl.experiments.runner import OnResult, run_study
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.experiments.trial import OnProgress
 from queueing_ucrl.files import plain_data
+from queueing_ucrl.learning.agent_files import FileAgent
 from queueing_ucrl.learning.registry import as_controller, check_options, make_controller
+from queueing_ucrl.messages import shown
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.choose_engine import choose_engine
 from queueing_ucrl.simulation.episode_log import as_column, fitted
@@ -74,18 +76,47 @@ def study_cells(
     own = (tuple(accounts), tuple(log_columns), origin)
     for k, point in enumerate(scenario.points or (scenario,)):
         for name, choice in zip(_labels(point), point.controllers, strict=True):
-            cells.append(
-                Cell(k, point.values, name, point.system, as_controller(choice.controller), point.settings, *own)
-            )
+            try:
+                made = as_controller(choice.controller).made_for(point.system)
+                cell = Cell(k, point.values, name, point.system, made, point.settings, *own)
+                cell.check()
+            except (ValueError, ArithmeticError) as error:
+                where = "".join(f", {key} = {value}" for key, value in point.values.items())
+                raise ScenarioError(f"{scenario.path}: controller {name}{where}: {error}") from error
+            cells.append(cell)
     if not cells:
         raise ScenarioError(f"{scenario.path}: names no controller; add a table [controller] or use --controller")
-    for cell in cells:
-        try:
-            cell.check()
-        except (ValueError, ArithmeticError) as error:
-            where = "".join(f", {key} = {value}" for key, value in cell.values.items())
-            raise ScenarioError(f"{scenario.path}: controller {cell.name}{where}: {error}") from error
     return cells
+
+
+def with_files_opened(scenario: Scenario, trust: Sequence[str] = ()) -> Scenario:
+    """The scenario with what the files of its agents hold: tables, and those agents whose files somebody trusts.
+
+    trust: their files, by name, by path or as sha256:DIGEST. A word that no file answers to is refused.
+    """
+    files = {
+        choice.controller.path: choice.controller
+        for point in (scenario, *scenario.points)
+        for choice in point.controllers
+        if isinstance(choice.controller, FileAgent)
+    }
+    for word in trust:
+        if not any(one.needs_trust and one.trusted_as(word) for one in files.values()):
+            raise ScenarioError(f"--trust {shown(word)}: {scenario.path} has no controller from such a file")
+
+    def opened(choice: ControllerChoice) -> ControllerChoice:
+        if not isinstance(choice.controller, FileAgent):
+            return choice
+        try:
+            return replace(choice, controller=choice.controller.opened(trust))
+        except ValueError as error:
+            raise ScenarioError(f"{scenario.path}: controller agent: {error}") from error
+
+    return replace(
+        scenario,
+        controllers=tuple(map(opened, scenario.controllers)),
+        points=tuple(replace(point, controllers=tuple(map(opened, point.controllers))) for point in scenario.points),
+    )
 
 
 def _labels(point: Scenario) -> list[str]:
@@ -107,7 +138,7 @@ def identity(scenario: Scenario) -> dict[str, Any]:
                     "values": point.values,
                     "queue": point.system.plain_data(),
                     "controllers": [
-                        {"name": choice.name, "label": label, "options": choice.options}
+                        {"name": choice.name, "label": label, "options": choice.options, **_digest(choice)}
                         for label, choice in zip(_labels(point), point.controllers, strict=True)
                     ],
                     "horizon": point.settings.horizon,
@@ -120,6 +151,12 @@ def identity(scenario: Scenario) -> dict[str, Any]:
         }
     )
     return found
+
+
+def _digest(choice: ControllerChoice) -> dict[str, str]:
+    """What tells the file of an agent, which may change under its name."""
+    digest = choice.controller.digest if isinstance(choice.controller, FileAgent) else None
+    return {} if digest is None else {"sha256": digest}
 
 
 def _log_identity(scenario: Scenario) -> dict[str, Any]:
@@ -150,6 +187,7 @@ def run_scenario(
     accounts, log_columns: of one's own, for the study's tables and its event logs. command: the words of the command
     that was given, for those who want to run it again.
     """
+    scenario = with_files_opened(scenario)
     cells = study_cells(scenario, accounts, log_columns)
     settings = scenario.settings
     facts: dict[str, Any] = {

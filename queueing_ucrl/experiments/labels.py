@@ -15,7 +15,7 @@ def _unlike_default(controller: Any) -> dict[str, Any]:
     if not is_dataclass(controller):
         return {}
     options = {}
-    for option in fields(controller):
+    for option in (one for one in fields(controller) if one.repr):  # what is not to be shown is no name
         value = getattr(controller, option.name)
         default = option.default
         if default is MISSING and option.default_factory is not MISSING:

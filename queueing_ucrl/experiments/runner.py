@@ -64,7 +64,7 @@ def replicate(
     times = None if grid is None else tuple(np.asarray(grid, dtype=float).tolist())
     settings = RunSettings(horizon, replications, seed, engine, solver_latency, grid=times, **steady_state)
     named, own = named_controllers(controllers), listed(accounts, "accounts")
-    cells = [Cell(0, {}, name, queue, controller, settings, own) for name, controller in named]
+    cells = [Cell(0, {}, name, queue, one.made_for(queue), settings, own) for name, one in named]
     for cell in cells:
         cell.check()
     return run_study(cells, executor=executor, jobs=jobs, on_result=on_result)

@@ -19,7 +19,7 @@ import tomllib
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, get_type_hints
 
-from queueing_ucrl.learning.registry import OWN, _controller_class, _words, controller_names
+from queueing_ucrl.learning.registry import _controller_class, _words, controller_names, is_own
 
 _OPTION = re.compile(r"(\w+): (.*)")
 _EXAMPLE = re.compile(r"for example (.+?)\.?$")
@@ -96,7 +96,7 @@ def entry(name: str) -> Entry:
         if not known:
             raise
         return Entry(name, str(error), (), knows_rates=False, own=False)
-    return Entry(name, _sentence(kind), tuple(_options(kind)), bool(getattr(kind, "knows_truth", False)), name in OWN)
+    return Entry(name, _sentence(kind), tuple(_options(kind)), bool(getattr(kind, "knows_truth", False)), is_own(name))
 
 
 def _sentence(kind: Any) -> str:

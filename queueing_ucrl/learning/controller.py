@@ -6,8 +6,9 @@ the last one. It sees what an operator sees, never the true arrival rates.
 
 To write a controller, subclass `Controller` (or give any object a `begin` method) and return a session with `first()`
 and `review(tally)`. A session with a method `decide(job_class, in_system, now)` is asked at every arrival instead of
-its table; such a controller says `decides_each_arrival = True` and runs in the SimPy world only. One that says
-`learns_each_tick = True` has a `memory` that compiled code updates at every tick (`online`), on both engines.
+its table (with `sees_environment = True`: `decide(job_class, in_system, now, environment)`); such a controller says
+`decides_each_arrival = True` and runs in the SimPy world only. One that says `learns_each_tick = True` has a `memory`
+that compiled code updates at every tick (`online`), on both engines.
 """
 
 from __future__ import annotations
@@ -330,6 +331,10 @@ class Controller(ABC):
     @abstractmethod
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
         """A session for one run; `rng` is the controller's own stream of random numbers."""
+
+    def made_for(self, system: System) -> Controller:
+        """What runs on that system: itself. For what can be worked out once, before it goes to other processes."""
+        return self
 
     def cautions(self, queue: Queue) -> list[str]:
         """What is wrong with using this controller on that queue, for the person who runs it."""

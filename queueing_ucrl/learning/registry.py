@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 from pydantic import TypeAdapter
 
+from queueing_ucrl.learning.agent_files import FileAgent
 from queueing_ucrl.learning.baselines import (
     AdmitAll,
     AnticipatingOracle,
@@ -51,16 +52,23 @@ _LEARNERS = (*_RATE_LEARNERS, *_TABULAR, *_ONLINE)
 _ORACLES = (Oracle, FollowingOracle, AnticipatingOracle, DayFollowing, BestStationary)
 _BASELINES = (*_ORACLES, AdmitAll, TrunkReservation, RandomPolicy)
 OWN: dict[str, type[Controller]] = {kind.name: kind for kind in (*_LEARNERS, *_BASELINES)}
+FROM_FILES: dict[str, type[FileAgent]] = {FileAgent.name: FileAgent}
+
+
+def is_own(name: str) -> bool:
+    """Whether a controller is the project's."""
+    return name in OWN or name in FROM_FILES
 
 
 def controller_names() -> list[str]:
     """All names that `make_controller` knows."""
-    return [*OWN, *sorted(point.name for point in entry_points(group=GROUP) if point.name not in OWN)]
+    offered = sorted(point.name for point in entry_points(group=GROUP) if not is_own(point.name))
+    return [*OWN, *FROM_FILES, *offered]
 
 
 def _controller_class(name: str) -> Any:
-    if name in OWN:
-        return OWN[name]
+    if is_own(name):
+        return {**OWN, **FROM_FILES}[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
             try:
@@ -202,6 +210,8 @@ def as_controller(given: Any, options: Mapping[str, Any] | None = None) -> Contr
     """
     if isinstance(given, str):
         given = make_controller(given, dict(options or {}))
+    if isinstance(given, FileAgent):
+        given = given.opened()
     if isinstance(given, Policy):
         given = FixedPolicy(given)
     if not callable(getattr(given, "begin", None)):

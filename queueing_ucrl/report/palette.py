@@ -44,7 +44,7 @@ CONTROLLERS = (
     *("ucrl-ac-exact", "ucrl2", "ucrl2b", "ucrl3", "kl-ucrl", "psrl", "best-stationary", "oracle-following"),
     *("oracle-anticipating", "day-following", "random", "best-table-found", "fixed-policy", "deadline"),
     *("r-learning", "actor-critic", "salmut", "integer-gradient"),
-    "ucrl-ac-states",
+    *("ucrl-ac-states", "agent"),
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from queueing_ucrl.errors import ScenarioError
+from queueing_ucrl.learning.agent_files import FileAgent
 from queueing_ucrl.learning.registry import check_options, make_controller
 from queueing_ucrl.messages import printable
 from queueing_ucrl.model.system import LARGEST_TABLE, Queue, System
@@ -99,7 +100,7 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
     try:
         file = File.model_validate(tables, context={**context_of(tables), "folder": path.parent})
         mistakes += idle_keys(file)
-        controllers = _controllers(file, mistakes)
+        controllers = _controllers(file, path.parent, mistakes)
         if not mistakes:
             if not controllers:
                 controllers = (ControllerChoice(RECOMMENDED, {}, make_controller(RECOMMENDED)),)
@@ -114,8 +115,8 @@ def _scenario(path: Path, tables: dict[str, Any]) -> tuple[Scenario | None, list
     return None, mistakes
 
 
-def _controllers(file: File, mistakes: list[Mistake]) -> tuple[ControllerChoice, ...]:
-    """The file's controllers, made; what is wrong with their options goes to `mistakes`."""
+def _controllers(file: File, folder: Path, mistakes: list[Mistake]) -> tuple[ControllerChoice, ...]:
+    """The file's controllers, made; what is wrong with their options goes to `mistakes`. No agent's file is opened."""
     choices = []
     for k, section in enumerate(file.controller):
         place: Place = ("controller", k) if len(file.controller) > 1 else ("controller",)
@@ -125,6 +126,8 @@ def _controllers(file: File, mistakes: list[Mistake]) -> tuple[ControllerChoice,
             mistakes += [((*place, key), f"{path_of_keys((*place, key))}{message}") for key, message in wrong]
             if not wrong:
                 made = make_controller(section.name, options)
+                if isinstance(made, FileAgent):
+                    made = made.placed(folder)
                 choices.append(ControllerChoice(section.name, options, made, section.label))
         except ValueError as error:
             mistakes.append(((*place, "name"), f"{path_of_keys(place)}: {error}"))

@@ -69,6 +69,7 @@ class ControlLoop:
         self.sees_rejected, self.sees_classes = controller.sees_rejected, controller.sees_classes
         self.sees_payments, self.sees_waits = not controller.knows_rewards, not controller.knows_holding_costs
         self.session = begin_session(self.system, controller, rng)
+        self._sees_environment = bool(getattr(self.session, "sees_environment", False))
         self.memory: Memory = self.session.memory if controller.learns_each_tick else no_memory()
         self.solver = SolverService()
         self.ledger = ledger
@@ -134,9 +135,10 @@ class ControlLoop:
                 raise ValueError(f"controller {self.name}: a belief's column cannot be called {shown(key)}")
         return columns
 
-    def decides(self, job_class: int, in_system: int, now: float) -> bool:
+    def decides(self, job_class: int, in_system: int, now: float, environment: int) -> bool:
         """What the session's own code says to an arrival: yes or no, and nothing else."""
-        answer = self.session.decide(job_class, in_system, now)
+        seen = (environment,) if self._sees_environment else ()
+        answer = self.session.decide(job_class, in_system, now, *seen)
         if isinstance(answer, (bool, np.bool_)) or (isinstance(answer, (int, np.integer)) and answer in (0, 1)):
             return bool(answer)
         raise TypeError(f"controller {self.name}: decide() must answer True or False, got {shown(answer)}")

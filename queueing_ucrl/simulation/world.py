@@ -179,7 +179,7 @@ class World(Engine):
             self.blocked[i] += 1
             self._tick(s, i)
             self._write(number, i, BLOCK, pay=pay)
-        elif self.table[self.table_row][i] if self.decide is None else self.decide(i, s, now):
+        elif self.table[self.table_row][i] if self.decide is None else self.decide(i, s, now, self.environment):
             self.admitted[s][i] += 1
             self._write(number, i, ADMIT, pay=pay)
             self._pay(i, pay, ADMIT)

@@ -11,6 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PRINTED = {
+    "agents.md": r"regret.* compiled.*everybody",
     "fitting.md": r"service times pass as exponential.*low +high.*5 \(11, 20\).*servers = 5.*arrival_rate = ",
     "event-logs.md": r"gold +served.*on the same jobs.*decisions differ.*little True.*conservation: row 101, time",
     "formats.md": r"True [0-9]+ jobs",

@@ -115,7 +115,7 @@ WORLDS: dict[str, tuple[qu.System, str]] = {
 def test_cautions_say_of_every_controller_where_its_model_is_not_the_world(world: str) -> None:
     system, reason = WORLDS[world]
     patient = qu.Queue(2, 5, 1.0, [qu.JobClass("a", 1.0, 1.0)], patience=qu.Exponential(0.5))
-    for entry in catalogue():
+    for entry in (one for one in catalogue() if one.name != "agent"):  # from a file
         controller = qu.make_controller(entry.name, entry.example_options)
         found = cautions(system, controller)
         plans = entry.name not in ("admit-all", "trunk-reservation", "random")

@@ -1,0 +1,164 @@
+"""Agents in files: admission tables, which are data, and Stable-Baselines3's, whose loading runs code that they hold.
+
+A file of the second kind is not even opened until the person who runs the program says of this very file, or of its
+very bytes, that it is trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Collection
+from copy import copy
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from queueing_ucrl.files import is_plain_file
+from queueing_ucrl.learning.admission_tables import SUFFIXES, AdmissionTable, read_table
+from queueing_ucrl.learning.agents import Agent, AgentOptions, TabulatedAgent
+from queueing_ucrl.learning.controller import Controller, Knowledge, Session
+from queueing_ucrl.messages import shown, shown_path
+from queueing_ucrl.model.system import System
+
+DIGEST = "sha256:"  # before the digest of a file that is trusted by its bytes
+# what only these keep, in the order of looking
+ALGORITHMS = {"clip_range": "PPO", "exploration_rate": "DQN", "normalize_advantage": "A2C"}
+
+
+@dataclass(frozen=True)
+class FileAgent(AgentOptions):
+    """A policy that learned elsewhere, from a file: an admission table, or an agent of Stable-Baselines3.
+
+    A table (.csv or .npz) is data; it needs no other option. An agent (.zip, of PPO, DQN or A2C) is loaded only where
+    --trust names the file, since loading it runs code that it holds.
+
+    Options:
+        file: in the scenario's folder, a table (.csv, .npz) or an agent (.zip, of PPO, DQN or A2C), which is loaded
+            only where --trust names it, since loading it runs code that it holds; for example "table.csv"
+    """
+
+    name: ClassVar[str] = "agent"  # type: ignore[misc]
+    file: str
+
+    folder: ClassVar[Path] = Path()  # where the file is looked for: an object's own, where it is from a scenario
+    opened_as: ClassVar[_Loaded | None] = None  # likewise, what the file holds
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if Path(self.file).suffix not in (*SUFFIXES, ".zip"):
+            raise ValueError(f"file must end in .csv, .npz (tables) or .zip (an agent), got {shown(self.file)}")
+        if not self.needs_trust:
+            for one in fields(AgentOptions):
+                if getattr(self, one.name) != one.default:
+                    raise ValueError(f"{one.name} has no meaning for a table, which is by number of jobs and class")
+
+    @property
+    def needs_trust(self) -> bool:
+        return Path(self.file).suffix == ".zip"
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.file
+
+    @property
+    def digest(self) -> str | None:
+        """SHA-256 of the file, once it is opened."""
+        return None if self.opened_as is None else self.opened_as.digest
+
+    def placed(self, folder: Path) -> FileAgent:
+        """The same, its file looked for there."""
+        return self._with("folder", folder)
+
+    def _with(self, name: str, value: Any) -> FileAgent:
+        made = copy(self)
+        object.__setattr__(made, name, value)
+        return made
+
+    def trusted_as(self, word: str) -> bool:
+        """Whether a word of --trust means this file: as the scenario writes it, by its path, or by its bytes."""
+        return word == self.file or word.startswith(DIGEST) or Path(word).resolve() == self.path.resolve()
+
+    def opened(self, trust: Collection[str] = ()) -> FileAgent:
+        """With what the file holds; a ValueError that names it where it is not trusted or wrong."""
+        if self.opened_as is not None:
+            return self
+        words = [word for word in trust if self.trusted_as(word)]
+        where = f"the file {shown_path(self.path)}"
+        if self.needs_trust and not words:
+            raise ValueError(
+                f"{where} is not opened: loading an agent runs code that the file holds. If you know who made it, say "
+                f"--trust {shown_path(self.file)}, or --trust {DIGEST}.. with what `sha256sum` prints; in Python, "
+                "load it yourself and hand over qu.Agent(..). A table (.csv or .npz) needs no trust"
+            )
+        try:
+            if not is_plain_file(self.path):
+                raise ValueError(f"{where} is not there")
+            content = self.path.read_bytes()
+        except OSError as error:
+            raise ValueError(f"{where} cannot be read ({error.strerror})") from None
+        digest = hashlib.sha256(content).hexdigest()
+        if self.needs_trust and all(w.startswith(DIGEST) and w.lower() != f"{DIGEST}{digest}" for w in words):
+            raise ValueError(f"{where} is not opened: it is not the one that is trusted, but {DIGEST}{digest}")
+        try:
+            held = self._agent(content) if self.needs_trust else read_table(content, Path(self.file).suffix)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        return self._with("opened_as", _Loaded(digest, held))
+
+    def _agent(self, content: bytes) -> Agent:
+        options = {one.name: getattr(self, one.name) for one in fields(AgentOptions)}
+        return Agent(load_model(content, self.deterministic), **options)
+
+    def _held(self) -> AdmissionTable | Agent:
+        loaded = self.opened().opened_as
+        assert loaded is not None
+        return loaded.held
+
+    def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
+        held = self._held()
+        if isinstance(held, Agent):
+            return held.begin(knowledge, rng)
+        policy = held.policy_for(knowledge.capacity, knowledge.class_names)
+        return TabulatedAgent(policy).begin(knowledge, rng)
+
+    def made_for(self, system: System) -> Controller:
+        held = self._held()
+        if isinstance(held, Agent):
+            return held.made_for(system)
+        return TabulatedAgent(held.policy_for(system.capacity, [c.name for c in system.classes]))
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """What a file holds, and the digest of its bytes."""
+
+    digest: str
+    held: AdmissionTable | Agent
+
+
+def load_model(content: bytes, deterministic: bool = True) -> Any:
+    """The policy in a file of Stable-Baselines3. This RUNS CODE that the file holds: for files that are trusted."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            keys = json.loads(archive.read("data")).keys()
+    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError):
+        raise ValueError("is no agent of Stable-Baselines3") from None
+    algorithm = next((name for key, name in ALGORITHMS.items() if key in keys), None)
+    if algorithm is None:
+        raise ValueError(f"is of none of the algorithms {', '.join(ALGORITHMS.values())}: load it in Python (qu.Agent)")
+    try:
+        import stable_baselines3
+    except ImportError:
+        raise ValueError(
+            "is an agent of Stable-Baselines3, which is not installed: python -m pip install 'queueing_ucrl[agents]'"
+        ) from None
+    try:
+        model = getattr(stable_baselines3, algorithm).load(io.BytesIO(content), device="cpu")
+    except Exception as error:
+        raise ValueError(f"cannot be loaded as {algorithm} of Stable-Baselines3: {shown(error)}") from error
+    return model.policy if deterministic else model
