@@ -42,7 +42,7 @@ class FileAgent(AgentOptions):
             only where --trust names it, since loading it runs code that it holds; for example "table.csv"
     """
 
-    name: ClassVar[str] = "agent"  # type: ignore[misc]
+    name: ClassVar[str] = "agent"
     file: str
 
     folder: ClassVar[Path] = Path()  # where the file is looked for: an object's own, where it is from a scenario

@@ -19,7 +19,6 @@ from pydantic import TypeAdapter
 
 from queueing_ucrl.accounts.measures import MEASURES
 from queueing_ucrl.learning.catalogue import Entry, catalogue
-from queueing_ucrl.learning.registry import OWN
 from queueing_ucrl.model.batches import LARGEST_BATCH
 from queueing_ucrl.model.system import LARGEST_TABLE
 from queueing_ucrl.scenario.key_words import KEY_WORDS, KIND_WORDS, KINDS_OF, TOP
@@ -68,7 +67,7 @@ def schema_text() -> str:
 @cache
 def own_schema_text() -> str:
     """With the project's own controllers only: the one that lies beside the scenarios of the package."""
-    return _text(scenario_schema(entry for entry in catalogue() if entry.name in OWN))
+    return _text(scenario_schema(entry for entry in catalogue() if entry.own))
 
 
 def _text(schema: Node) -> str:
