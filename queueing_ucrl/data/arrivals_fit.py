@@ -168,7 +168,7 @@ class ArrivalsFit(Finding):
         if self.balks is not None:
             law = self.balks
             what = "arrivals do not depend on the state (Holm over classes)"
-            found.append(Tested(what, self.name, law.ratio, law.p_value, "rejected: balking", law.words))
+            found.append(Tested(what, self.name, law.ratio, law.p_value, "rejected: balking", law.effect))
         return found
 
     def _changes(self) -> Tested:

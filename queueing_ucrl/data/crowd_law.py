@@ -44,6 +44,18 @@ class CrowdLaw(Finding):
         raise TypeError(type(self.law).__name__)
 
     @property
+    def effect(self) -> str:
+        """Its size, in a few words."""
+        match self.law:
+            case GeometricBalking(ratio=ratio, above=above):
+                return f"{100.0 * (1.0 - ratio):.3g} % fewer for each job beyond {above}"
+            case LinearBalking(limit=limit, above=above):
+                return f"nobody from {above + limit:.4g} jobs on"
+            case BalkingTable(probability=table):
+                return f"in the end {100.0 * table[-1]:.3g} % of all who come"
+        raise TypeError(type(self.law).__name__)
+
+    @property
     def caution(self) -> str:
         """What else could look like this; "" where nothing does."""
         if self.complete:
