@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from queueing_ucrl.messages import printable
@@ -13,7 +14,7 @@ PAGES = "pages"
 
 
 @cache
-def _environment() -> Any:
+def _environment(folder: Path | None) -> Any:
     import jinja2
     import markupsafe
 
@@ -23,7 +24,9 @@ def _environment() -> Any:
             return source(as_json(value))
         return printable(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
-    loader = jinja2.PackageLoader("queueing_ucrl.report", PAGES)
+    loader: Any = jinja2.PackageLoader("queueing_ucrl.report", PAGES)
+    if folder is not None:
+        loader = jinja2.ChoiceLoader([loader, jinja2.FileSystemLoader(folder)])
     return jinja2.Environment(
         loader=loader,
         autoescape=True,
@@ -59,7 +62,7 @@ def source(text: str, *, file: bool = False) -> Any:
     return markupsafe.Markup(files(__package__).joinpath(PAGES, text).read_text("utf-8") if file else text)
 
 
-def render(template: str, **values: Any) -> str:
-    """A template filled in; text is escaped, tables and lists become JSON."""
-    text: str = _environment().get_template(template).render(**values)
+def render(template: str, folder: Path | None = None, **values: Any) -> str:
+    """A template (of ours, or of a folder) filled in; text is escaped, tables and lists become JSON."""
+    text: str = _environment(folder).get_template(template).render(**values)
     return text

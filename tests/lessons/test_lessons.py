@@ -1,0 +1,183 @@
+"""Every lesson runs, and the numbers that it shows are those of independent computations."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import queueing_ucrl as qu
+
+LESSONS = Path(__file__).parents[2] / "analysis" / "lessons"
+NAMES = sorted(path.stem for path in LESSONS.glob("[0-9][0-9]_*.py"))
+Defs = Callable[[str], Mapping[str, Any]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lesson_runs_and_has_what_a_lesson_has(defs_of: Defs, name: str) -> None:
+    assert defs_of(name)
+    text = (LESSONS / f"{name}.py").read_text("utf-8")
+    assert text.count("/// details | Answer") == 3
+    assert "## Exercises" in text
+    assert "**Further reading.**" in text
+    assert "mo.ui." in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_lesson_runs_as_a_script(name: str) -> None:
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    ran = subprocess.run([sys.executable, LESSONS / f"{name}.py"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+
+
+def exact_law(load: Fraction, servers: int, capacity: int) -> list[Fraction]:
+    """The stationary law at mu = 1 by its closed form: a^s / s! up to c, then geometric in a / c."""
+    offered = load * servers
+    weights = [
+        offered**s / math.factorial(s)
+        if s <= servers
+        else offered**s / math.factorial(servers) / servers ** (s - servers)
+        for s in range(capacity + 1)
+    ]
+    return [weight / sum(weights) for weight in weights]
+
+
+def test_lesson_1_has_the_law_of_the_queue(defs_of: Defs) -> None:
+    defs = defs_of("01_queue")
+    assert_allclose(defs["by_code"], defs["by_hand"], rtol=1e-14)
+    law = exact_law(Fraction(9, 10), 3, 8)
+    assert_allclose(defs["exact"], [float(p) for p in law], rtol=1e-13)
+    everybody = qu.performance(defs["here"], qu.Policy.admit_all(8, 1))
+    assert_allclose(defs["exact"][-1], everybody.blocking, rtol=1e-12)
+    assert_allclose(defs["holds"][5], everybody.mean_wait[0], rtol=1e-12)
+    assert_allclose(defs["losses"][5], everybody.blocking, rtol=1e-12)
+    far = np.abs(defs["share"] - defs["exact"]) / (defs["share_high"] - defs["share"])
+    assert far.max() < 3  # nine intervals of ten runs: beyond 6.8 standard errors, 1 in 1000 in all
+    assert f"{defs['balance'](2.7, 3, 8)[-1]:.4f}" == "0.0853"  # the exercises' numbers
+    assert f"{defs['balance'](5.4, 6, 16)[-1]:.4f}" == "0.0336"
+
+
+def exact_gain(basic_level: int, pays: Fraction) -> Fraction:
+    """The gain on three states (c = 1, S = 2, all rates 1; gold pays 10) in exact arithmetic."""
+    birth = [Fraction(2) if s < basic_level else Fraction(1) for s in (0, 1)]
+    weights = [Fraction(1), birth[0], birth[0] * birth[1]]
+    reward = [10 + pays if s < basic_level else Fraction(10) for s in (0, 1)]
+    return sum(w * r for w, r in zip(weights, reward, strict=False)) / sum(weights)
+
+
+def test_lesson_2_has_the_prices_of_three_states(defs_of: Defs) -> None:
+    defs = defs_of("02_admission")
+    exact = [exact_gain(level, Fraction(4)) for level in (0, 1, 2)]
+    assert exact == [Fraction(20, 3), Fraction(34, 5), Fraction(6)]
+    assert_allclose(defs["gains_by_hand"], [float(gain) for gain in exact], rtol=1e-14)
+    assert_allclose(defs["gains_by_code"], defs["gains_by_hand"], rtol=1e-14)
+    assert_allclose(defs["best_small"].relative_bias, [3.6, 6.8], rtol=1e-14)
+    assert defs["best_small"].policy.control_levels == (2, 1)
+    # exercise 1: the flips
+    assert exact_gain(0, Fraction(10, 3)) == exact_gain(1, Fraction(10, 3))
+    assert exact_gain(1, Fraction(15, 2)) == exact_gain(2, Fraction(15, 2))
+
+
+def test_lesson_2_has_the_levels_of_the_desk(defs_of: Defs) -> None:
+    defs = defs_of("02_admission")
+    model = defs["queue"].model
+    assert_allclose(defs["brings"], model.rewards[:, 1], rtol=1e-12)
+    assert np.argmax(defs["gains"]) == defs["level"]
+    assert_allclose(max(defs["gains"]), defs["best"].gain, rtol=1e-12)
+    mean, low, high = defs["earned"]
+    gains = np.array(defs["gains"])[defs["tried"]]
+    assert (np.abs(mean - gains) / (high - low) * 2 < 3).all()  # beyond 6.8 standard errors, 1 in 2000 in all
+    classes = [qu.JobClass(name, 1.0, 10.0, qu.Linear(cost)) for name, cost in (("gold", 1.0), ("basic", 0.1))]
+    assert qu.solve(qu.Queue(5, 20, 0.3, classes)).policy.control_levels == (7, 18)  # exercise 3
+
+
+def test_lesson_3_has_exact_intervals_and_coverage(defs_of: Defs) -> None:
+    import mpmath
+
+    defs = defs_of("03_rates")
+    low, high = defs["garwood"](np.array([0, 3, 11]), 10.0)
+    assert_allclose(high[0], defs["silent_by_hand"], rtol=1e-12)
+    for k, count in ((1, 3), (2, 11)):  # P(N >= k) at the lower end, P(N <= k) at the upper one
+        assert_allclose(float(mpmath.gammainc(count, 0, low[k] * 10, regularized=True)), 0.025, rtol=1e-9)
+        assert_allclose(float(mpmath.gammainc(count + 1, high[k] * 10, regularized=True)), 0.025, rtol=1e-9)
+    assert min(defs["exact_coverage"]) >= 0.95
+    # one arrival expected: Wald's interval k +- 1.96 sqrt k holds 1 for k = 1 to 5 and not for 6
+    by_hand = math.exp(-1) * (1 + 1 / 2 + 1 / 6 + 1 / 24 + 1 / 120)
+    assert_allclose(defs["coverage"](defs["wald"], 1.0), by_hand, rtol=1e-12)
+    for tried, interval_of in ((defs["tried_exact"], defs["garwood"]), (defs["tried_wald"], defs["wald"])):
+        exact = np.array([defs["coverage"](interval_of, n) for n in defs["tried_at"]])
+        error = np.sqrt(exact * (1 - exact) / 2000)
+        assert (np.abs(tried[0] - exact) < 4.5 * error + 1 / 2000).all()  # ten normal errors: 1 in 10,000
+
+
+def test_lesson_3_optimism_promises_at_least_the_best(defs_of: Defs) -> None:
+    defs = defs_of("03_rates")
+    promised, earned, best = np.array(defs["promised"]), np.array(defs["earned"]), defs["best_gain"]
+    assert (np.diff(promised) > 0).all()
+    assert (earned <= best * (1 + 1e-12)).all()
+    assert (promised[defs["beliefs"] >= 1] >= best * (1 - 1e-12)).all()
+
+
+def test_lesson_4_follows_the_algorithm(defs_of: Defs) -> None:
+    defs = defs_of("04_ucrl_ac")
+    assert_allclose(defs["radius_by_hand"], defs["radius_by_code"], rtol=1e-9)
+    episodes = defs["episodes"]
+    assert_allclose(episodes["start"].to_numpy()[1:], 10.0 * 2.0 ** np.arange(len(episodes) - 1), rtol=1e-12)
+    # the first plan is that of one class at the upper bound: nobody else is expected
+    gold = qu.JobClass("gold", 4.0, 20.0, qu.Linear(0.1))
+    alone = qu.solve(qu.Queue(5, 20, 0.3, [gold]))
+    assert tuple(episodes["control_levels"].iloc[0]) == (alone.policy.control_levels[0], 0)
+    assert alone.relative_bias[0] > 10
+    assert 64**2 * 18 == 73_728
+
+
+def test_lesson_4_the_theorem_holds_and_is_not_trivial_in_its_order(defs_of: Defs) -> None:
+    defs = defs_of("04_ucrl_ac")
+    assert (defs["of_learner"]["high"].to_numpy() <= defs["promised"]).all()
+    slope = np.diff(np.log(defs["promised"][-2:])) / np.diff(np.log(defs["times"][-2:]))
+    assert 0.5 < slope[0] < 0.6
+    assert defs["of_other"]["mean"].iloc[-1] < 0.05 * defs["of_learner"]["mean"].iloc[-1]
+
+
+def test_lesson_5_has_the_diameter(defs_of: Defs) -> None:
+    defs = defs_of("05_general")
+    assert_allclose(defs["by_recursion"], defs["by_library"], rtol=1e-9)
+    assert_allclose(defs["passage_times"](2.0, 1, 2, 1.0), (1.25, 2.0), rtol=1e-14)
+    assert_allclose(defs["passage_times"](1.0, 1, 3, 2.0), (11.0, 1.5), rtol=1e-14)  # exercise 1
+    n = 1.32e9  # exercise 2
+    assert_allclose(34 * 18 * 7 * math.sqrt(3 * n * math.log(20 * n)) / n, 1.0, rtol=0.005)
+    mean, _, high = defs["to_full"]
+    formula = [defs["clock"] * defs["passage_times"](defs["rate"], 2, room, 0.6)[0] for room in defs["rooms_tried"]]
+    assert (np.abs(mean - formula) < 2.5 * (high - mean)).all()  # four of 30 runs: beyond 5.1 standard errors
+    last = defs["regret"].groupby("controller", sort=False).last()["mean"]
+    assert last["certainty-equivalent"] < 0.2 * min(last["ucrl2"], last["psrl"])
+
+
+def test_lesson_6_the_sum_and_the_limit(defs_of: Defs) -> None:
+    import mpmath
+
+    defs = defs_of("06_beyond")
+    gap, sigma = 0.1, 1.5
+    exact = mpmath.quad(lambda t: gap * mpmath.ncdf(-gap / sigma * mpmath.sqrt(t)), [0, 10, 100, 1000, 10**5])
+    assert_allclose(defs["limit_checked"], [sigma**2 / (2 * gap)] * 2, rtol=1e-4)
+    assert_allclose(float(exact), sigma**2 / (2 * gap), rtol=1e-6)
+    assert_allclose([defs["price"](1.1), defs["price"](2.0)], [1.049, 1.443], atol=5e-4)
+    lost = defs["lost"]
+    half = (lost["high"] - lost["low"]).to_numpy() / 2
+    assert (np.abs(lost["mean"] - defs["expected_loss"]) < 2.5 * half + 1e-9).all()  # beyond 4.9 standard errors
+
+
+def test_lesson_6_has_its_traps(defs_of: Defs) -> None:
+    defs = defs_of("06_beyond")
+    assert (defs["leads_lost"] > 0.1 * defs["leads_best"]).any()
+    one, by_state = (defs["counted"][name]["mean"].iloc[-1] for name in ("one rate", "rates by state"))
+    assert by_state < one / 2
