@@ -155,8 +155,8 @@ def _(desk, lines, load):
         return np.bincount(run.events["in_system"], weights=stays, minlength=capacity + 1) / stays.sum()
 
     here = desk(load.value, lines.value)
-    runs = [qu.simulate(here, "admit-all", horizon=2000.0, seed=1, replication=k, log=True) for k in range(10)]
-    share, share_low, share_high = interval(np.array([time_shares(run, here.capacity) for run in runs]))
+    _runs = [qu.simulate(here, "admit-all", horizon=2000.0, seed=1, replication=k, log=True) for k in range(10)]
+    share, share_low, share_high = interval(np.array([time_shares(run, here.capacity) for run in _runs]))
     exact = balance(load.value * 3, servers=3, capacity=here.capacity)
     return exact, here, share, share_high, share_low
 
