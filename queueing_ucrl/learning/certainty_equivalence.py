@@ -27,9 +27,17 @@ from queueing_ucrl.learning.planners import (
     StateSampling,
 )
 from queueing_ucrl.learning.rate_learner import REVIEWS_A_MEMORY, Patience, RateLearner, ServiceRate
+from queueing_ucrl.learning.schedules import ArrivalGrid
 from queueing_ucrl.learning.session import LearningSession
 from queueing_ucrl.learning.slots import Looking, SlotCounts, SlotSession
-from queueing_ucrl.learning.state_rates import ByState, EstimateByState, PosteriorByState, Shape, StatePosterior
+from queueing_ucrl.learning.state_rates import (
+    ByState,
+    EstimateByState,
+    OptimismByState,
+    PosteriorByState,
+    Shape,
+    StatePosterior,
+)
 from queueing_ucrl.model.costs import Free, Linear
 from queueing_ucrl.model.system import Queue, System
 
@@ -39,6 +47,7 @@ Rewards = Literal["known", "unknown"]
 HoldingCosts = Literal["known", "unknown"]
 Observation = Literal["all", "admitted", "class-after-admission"]
 Arrivals = Literal["constant", "state-dependent"]
+ReviewAt = Literal["times", "arrivals"]
 
 MOST_SLOTS = 1000
 LONGEST_PERIOD = 1e5  # mean times between departures of a full house
@@ -255,13 +264,18 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
     high probability and tends to it; "forced", the estimate, once so many jobs of the class were let in that it can be
     relied on; "none", the estimate, which may never let in again a class that paid badly at first.
 
+    Reviews at "arrivals" come before a job is decided on, and review_ratio is that of the numbers of arrivals: with
+    1.01 the policy is as new as can be for the first hundred of them.
+
     Options:
+        review_at: on a grid of times (times), or of numbers of arrivals (arrivals)
         period: the time after which arrival rates repeat, where they do; without it, they are taken to be constant
         slots: into so many parts the period is cut, each with rates of its own
         looking: ahead (anticipating), or at the rates of the slot only (following)
         prior: none, or a load of 1 (load), which counts for as much as two jobs
         by_state: how rates by state are told: those that do not grow with the number of jobs, with like neighbours
-            made one (merged; merged-log: more readily) or not (isotonic); or each by itself (plain)
+            made one (merged; merged-log: more readily) or not (isotonic); each by itself (plain); or upper limits of
+            those that do not grow (optimistic) or of any (optimistic-any), which tries what a crowd might bring
         exploration: how rewards that are not known are tried: ucb, forced or none
     """
 
@@ -276,14 +290,16 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
     prior: Prior = "none"
     by_state: ByState = "merged"
     exploration: Exploration = "ucb"
+    review_at: ReviewAt = "times"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("review_at", self.review_at, "times", "arrivals")
         check_positive("period", self.period)
         check_choice("looking", self.looking, "anticipating", "following")
         check_choice("prior", self.prior, "none", "load")
         check_choice("exploration", self.exploration, *RULES)
-        check_choice("by_state", self.by_state, "merged", "merged-log", "isotonic", "plain")
+        check_choice("by_state", self.by_state, *get_args(ByState))
         if self.arrivals != "constant" and (self.period is not None or self.prior != "none"):
             raise ValueError('arrivals "state-dependent" is for no period, and no prior')
         if self.prior == "load" and (self.period is not None or not self.knows_service_rate):
@@ -291,6 +307,12 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
         if isinstance(self.slots, bool) or not 1 <= self.slots <= MOST_SLOTS:
             raise ValueError(f"slots must be a whole number from 1 to {MOST_SLOTS}, got {self.slots}")
         known = self.sees_all and not any(self.unknown.values())
+        steady = self.memory is None and self.period is None and self.first_review is None
+        if self.review_at == "arrivals" and not (steady and known):
+            raise ValueError(
+                'review_at "arrivals" is for known service_rate, patience, rewards and holding_costs, for arrivals '
+                "all seen, no memory, no period and no first_review: the first review is before the second arrival"
+            )
         if self.period is not None and (self.memory is not None or not known):
             raise ValueError(
                 "period is for known service_rate, patience, rewards and holding_costs, for arrivals that are all seen "
@@ -299,15 +321,15 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
         if self.arrivals != "constant":
-            planner = StateCertaintyEquivalence(knowledge)
-            return self.session(knowledge, EstimateByState(knowledge, self.by_state), planner)
+            estimated, planner = self.by_state_estimator(knowledge), StateCertaintyEquivalence(knowledge)
+            return self.session(knowledge, estimated, planner, arrivals=self.arrival_grid)
         load = LoadPrior.of(knowledge) if self.prior == "load" else None
         if knowledge.by_counts and self.plans_on_counts:
             return CountsSession(knowledge, self.clock(knowledge), self.first_departures, load)
         memory = self.new_memory(knowledge.class_count)
         estimator = PlainEstimate(memory, load, **self.learned(knowledge))
         payments = self.payments(knowledge, RULES[self.exploration])
-        session = self.session(knowledge, estimator, CertaintyEquivalence(knowledge), payments)
+        session = self.session(knowledge, estimator, CertaintyEquivalence(knowledge), payments, self.arrival_grid)
         if self.period is None:
             return session
         check_period("period / slots", self.period / self.slots, knowledge)
@@ -320,10 +342,23 @@ class CertaintyEquivalent(CertaintyEquivalenceLearner):
         counts = SlotCounts(self.period, self.slots, knowledge.class_count)
         return SlotSession(knowledge, session, counts, self.looking, self.solver)
 
+    def by_state_estimator(self, knowledge: Knowledge) -> EstimateByState | OptimismByState:
+        """Of rates by state."""
+        if self.by_state in ("optimistic", "optimistic-any"):
+            shape: Shape = "any" if self.by_state == "optimistic-any" else "non-increasing"
+            return OptimismByState(knowledge, self.delta_schedule(knowledge), shape)
+        return EstimateByState(knowledge, self.by_state)
+
     @property
     def plans_on_counts(self) -> bool:
         """Whether it does where classes differ in service and nobody waits."""
-        return self.memory is None and self.period is None and self.sees_all and self.arrivals == "constant"
+        by_time = self.period is None and self.review_at == "times"
+        return self.memory is None and by_time and self.sees_all and self.arrivals == "constant"
+
+    @property
+    def arrival_grid(self) -> ArrivalGrid | None:
+        """On which it reviews, for one run; None: on a grid of times."""
+        return None if self.review_at == "times" else ArrivalGrid(self.review_ratio, self.longest_episode)
 
     def model_gap(self, system: System) -> str:
         by_counts = planned_by_counts(system) and self.plans_on_counts and not system.balks

@@ -250,6 +250,7 @@ class Plan:
     request: SolveRequest | None = None
     visit_limits: IntArray | None = None  # by state: also be asked once so many ticks (visits) found the chain there
     departure_limit: int | None = None  # also be asked once so many jobs have left since this review
+    arrival_limit: int | None = None  # also be asked before a job is decided on, once so many have come since then
     truncation: float = math.inf  # of the gaps that go into Tally.truncated_gap_sum
     belief: Belief | None = None
 
@@ -264,14 +265,20 @@ class Plan:
         object.__setattr__(self, "truncation", real(self.truncation, "a plan's `truncation`"))
         if self.truncation < 0:
             raise ValueError(f"a plan's `truncation` must be a number that is not negative, got {self.truncation}")
-        limit = self.departure_limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
-            raise ValueError(f"a plan's `departure_limit` must be a whole number of at least 1, got {limit!r}")
+        for name in ("departure_limit", "arrival_limit"):
+            limit = getattr(self, name)
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1):
+                raise ValueError(f"a plan's `{name}` must be a whole number of at least 1, got {limit!r}")
 
     @property
     def asks_again(self) -> bool:
         """Whether there is to be another review."""
-        return self.until < math.inf or self.visit_limits is not None or self.departure_limit is not None
+        return self.until < math.inf or self.limited
+
+    @property
+    def limited(self) -> bool:
+        """Whether a review may come before its time."""
+        return not (self.visit_limits is None and self.departure_limit is None and self.arrival_limit is None)
 
 
 class Session(Protocol):

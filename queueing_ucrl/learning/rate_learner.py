@@ -11,7 +11,7 @@ from queueing_ucrl.learning.estimators import LEAST_DEPARTURES, Estimator
 from queueing_ucrl.learning.options import SOLVERS, check_choice, check_period, check_positive
 from queueing_ucrl.learning.payments import PaymentsLearner
 from queueing_ucrl.learning.planners import Planner
-from queueing_ucrl.learning.schedules import Clock, DeltaSchedule, Geometric
+from queueing_ucrl.learning.schedules import ArrivalGrid, Clock, DeltaSchedule, Geometric
 from queueing_ucrl.learning.session import LearningSession
 
 ServiceRate = Literal["known", "unknown"]
@@ -88,7 +88,8 @@ class RateLearner(Controller):
         estimator: Estimator[B],
         planner: Planner[B],
         payments: PaymentsLearner | None = None,
+        arrivals: ArrivalGrid | None = None,
     ) -> LearningSession[B]:
         """The parts, joined for one run."""
         parts = (knowledge, estimator, planner, self.clock(knowledge), self.solver)
-        return LearningSession(*parts, departures=self.first_departures, payments=payments)
+        return LearningSession(*parts, departures=self.first_departures, payments=payments, arrivals=arrivals)

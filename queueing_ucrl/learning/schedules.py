@@ -83,6 +83,27 @@ class Clock:
             self.start, self.end = self.end, self.schedule.after(self.end)
 
 
+class ArrivalGrid:
+    """Reviews before arrivals: after N of them the next one is before the first that comes after (ratio - 1) N more.
+
+    Up to 1 / (ratio - 1) arrivals that is before each but the first. A review then sees N arrivals in the time up to
+    arrival N + 1, so that N / t has the mean lambda; right after an arrival it would be too large.
+    """
+
+    def __init__(self, ratio: float, longest: float = math.inf) -> None:
+        self.ratio, self.longest = ratio, longest  # longest: the longest time between reviews
+        self.seen = 0
+
+    def add(self, count: int) -> None:
+        """So many more have come."""
+        self.seen += count
+
+    @property
+    def limit(self) -> int:
+        """After how many more the next review is due."""
+        return max(1, int((self.ratio - 1.0) * self.seen))
+
+
 @dataclass(frozen=True)
 class DeltaSchedule:
     """delta = unit / t at time t, but never above 1/2; with unit = 1 / mu the paper's 1 / (mu t)."""

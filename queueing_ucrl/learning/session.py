@@ -12,7 +12,7 @@ from queueing_ucrl.learning.controller import Belief, Knowledge, Plan, Tally
 from queueing_ucrl.learning.estimators import Estimator
 from queueing_ucrl.learning.payments import PaymentsLearner, PricedBelief
 from queueing_ucrl.learning.planners import Planner, PlanningModel
-from queueing_ucrl.learning.schedules import Clock
+from queueing_ucrl.learning.schedules import ArrivalGrid, Clock
 from queueing_ucrl.model.costs import Unknown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.service import SolveRequest
@@ -47,10 +47,12 @@ class LearningSession(Generic[B]):
         uniformization: float | None = None,
         departures: int = 0,
         payments: PaymentsLearner | None = None,
+        arrivals: ArrivalGrid | None = None,
     ) -> None:
         """departures: also review once so many jobs have left, the first of all reviews or not.
 
-        payments: what learns of rewards and holding costs, where they are not known.
+        payments: what learns of rewards and holding costs, where they are not known. arrivals: reviews are on a grid of
+        numbers of arrivals, and the clock says only how long the last one is ago.
         """
         self.knowledge = knowledge
         self.estimator = estimator
@@ -60,6 +62,7 @@ class LearningSession(Generic[B]):
         self.uniformization = uniformization
         self.departures = departures  # still to be seen
         self.payments = payments
+        self.arrivals = arrivals
         self.initial = initial_policy(knowledge)  # while nothing can be planned
 
     def first(self) -> Plan:
@@ -69,6 +72,8 @@ class LearningSession(Generic[B]):
         belief = self.estimator.update(tally, self.clock.length)
         if self.payments is not None:
             self.payments.add(tally)
+        if self.arrivals is not None:
+            self.arrivals.add(tally.arrival_count)
         self.departures = max(0, self.departures - tally.departures)
         self.clock.advance(tally.now)
         return self._plan(belief)
@@ -88,14 +93,17 @@ class LearningSession(Generic[B]):
 
     def _plan(self, belief: B | None) -> Plan:
         planned, known = self._planned(belief)
-        until, truncation = self.clock.end, self.estimator.truncation(self.clock.length)
-        limit = self.departures or None
+        until = self.clock.end
+        limits: dict[str, Any] = {"departure_limit": self.departures or None}
+        if self.arrivals is not None:
+            until, limits["arrival_limit"] = self.clock.start + self.arrivals.longest, self.arrivals.limit
+        truncation = self.estimator.truncation(self.clock.length)
         if planned is None:
-            return Plan(until, policy=self.initial, departure_limit=limit, truncation=truncation, belief=belief)
+            return Plan(until, policy=self.initial, truncation=truncation, belief=belief, **limits)
         request = SolveRequest(
             planned.model,
             self.solver,
             epsilon=known.max_reward / self.clock.length,  # eps_k = R_max / t_k
             uniformization=self.uniformization,
         )
-        return Plan(until, request=request, departure_limit=limit, truncation=truncation, belief=planned.belief)
+        return Plan(until, request=request, truncation=truncation, belief=planned.belief, **limits)

@@ -25,8 +25,9 @@ from queueing_ucrl.elementary import log
 from queueing_ucrl.learning.controller import Knowledge, Tally
 from queueing_ucrl.learning.intervals import PRIOR_SHAPE, anytime_interval
 from queueing_ucrl.learning.schedules import DeltaSchedule
+from queueing_ucrl.model.quantiles import gamma_upper_quantile
 
-ByState = Literal["merged", "merged-log", "isotonic", "plain"]
+ByState = Literal["merged", "merged-log", "isotonic", "plain", "optimistic", "optimistic-any"]
 Shape = Literal["non-increasing", "any"]
 
 PENALTY = 3.0
@@ -96,6 +97,24 @@ def rate_estimates(requests: FloatArray, times: FloatArray, by_state: ByState = 
         _blocks(counts, times, by_state != "plain", penalty, column)
         rates[:, i] = column
     return rates
+
+
+@compiled
+def _upper_rates(requests: FloatArray, times: FloatArray, share: float, least: float, limits: FloatArray) -> None:
+    for s in range(limits.shape[0]):
+        for i in range(limits.shape[1]):
+            limits[s, i] = gamma_upper_quantile(requests[s, i] + 1.0, share) / (times[s] + least)
+
+
+def upper_rates(requests: FloatArray, times: FloatArray, share: float, least: float, shape: Shape) -> FloatArray:
+    """The rate at which as few requests as were seen, or fewer, have the probability `share`; by state and class.
+
+    Garwood's upper limit, over the time spent in s and `least` more, so that a state where nobody has been has a limit
+    too: -ln(share) / least. Where rates do not grow with s, a limit of s holds for all states above it too.
+    """
+    limits = np.empty(requests.shape)
+    _upper_rates(np.ascontiguousarray(requests, dtype=np.float64), times, share, least, limits)
+    return np.minimum.accumulate(limits, axis=0) if shape == "non-increasing" else limits
 
 
 @compiled
@@ -216,6 +235,25 @@ class EstimateByState(_ByState):
         self.seen.add(tally)
         rates = rate_estimates(self.seen.requests, self.seen.times, self.by_state)
         return StateEstimate(rates[:-1])
+
+
+class OptimismByState(_ByState):
+    """The upper limit of each rate, at delta / (m S): what has hardly been tried is hoped to be busy, and so is tried.
+
+    delta = 1 / (mu t) at time t. The time spent in a state is not fixed in advance, so that nothing is promised; the
+    limits of `LimitsByState`, which hold at all exposures at once, are wider and need a bound on the rates.
+    """
+
+    def __init__(self, knowledge: Knowledge, schedule: DeltaSchedule, shape: Shape) -> None:
+        super().__init__(knowledge)
+        self.delta, self.shape = schedule, shape
+        self.least = PRIOR_SHAPE * knowledge.class_count / knowledge.max_service_rate
+
+    def update(self, tally: Tally, length: float) -> StateEstimate:
+        self.seen.add(tally)
+        requests = self.seen.requests[:-1]
+        share = self.delta(tally.now) / requests.size
+        return StateEstimate(upper_rates(requests, self.seen.times[:-1], share, self.least, self.shape))
 
 
 class PosteriorByState(_ByState):

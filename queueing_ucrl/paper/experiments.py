@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "beyond": "controllers that regret far less, on the paper's queues and 60 random ones",
     "drift": "rates that change in time, against the best policy in time: what forgetting is worth",
     "limits": "how good a learner can be: near a flip, with many servers, and the Bayes optimum",
+    "crowds": "arrival rates that depend on the number of jobs: balking, and a crowd that attracts",
     "rewards": "rewards, costs and arrivals that are seen only of jobs that are let in",
     "structure": "what each piece of the queue's structure buys general-purpose learners, and model-free ones",
 }

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -175,12 +176,15 @@ def bayes() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+AT_ARRIVALS = {"prior": "load", "review_at": "arrivals", "review_ratio": 1.01}
+VARIANTS: dict[str, dict[str, Any]] = {"none": {}, "load": {"prior": "load"}, "load, at arrivals": AT_ARRIVALS}
+
+
 def prior_study(work: Work) -> Study:
-    """The sixty random queues of `beyond`: certainty equivalence with and without the load prior."""
-    controllers = [("none", {}), ("load", {"prior": "load"})]
+    """The sixty random queues of `beyond`: certainty equivalence, with the load prior, and reviewed at arrivals too."""
     chosen = tuple(
         ControllerChoice(name, options, make_controller("certainty-equivalent", options))
-        for name, options in controllers
+        for name, options in VARIANTS.items()
     )
     settings = RunSettings(min(work.horizon, PRIOR_HORIZON), 2 * work.replications, work.seed, grid_points=2)
     points = [
@@ -191,18 +195,22 @@ def prior_study(work: Work) -> Study:
 
 
 def prior_gains(study: Study) -> pd.DataFrame:
-    """One row a queue: gap regret without and with the prior, and the paired difference."""
+    """One row a queue and variant: gap regret as it is and with the variant, and the paired difference."""
     rows = []
-    for k in range(0, len(study.cells), 2):
-        without, with_prior = study.samples(k, "gap")[:, -1], study.samples(k + 1, "gap")[:, -1]
-        difference, half = with_prior - without, half_interval(with_prior - without)
+    for k, cell in enumerate(study.cells):
+        if cell.name == "none":
+            without = study.samples(k, "gap")[:, -1]
+            continue
+        with_it = study.samples(k, "gap")[:, -1]
+        difference, half = with_it - without, half_interval(with_it - without)
         rows.append(
             {
-                "queue": f"random {study.cells[k].values['queue']}",
-                "load": study.cells[k].values["load"],
+                "queue": f"random {cell.values['queue']}",
+                "variant": cell.name,
+                "load": cell.values["load"],
                 "replications": len(difference),
                 "without": float(without.mean()),
-                "with": float(with_prior.mean()),
+                "with": float(with_it.mean()),
                 "difference": float(difference.mean()),
                 "half_interval": half,
                 "wins": bool(difference.mean() + half < 0),
@@ -363,7 +371,9 @@ def reproduce(work: Work) -> Finding:
         + "\n\n### What is lost to one who is told, on average over a prior: exact (and as a part of the best's)\n\n"
         + bayes_text(exact)
         + "\n\n### The load prior on sixty random queues\n\n"
-        + prior_text(prior)
+        + prior_text(prior[prior["variant"] == "load"])
+        + "### The load prior and reviews at arrivals, on a grid of 1.01\n\n"
+        + prior_text(prior[prior["variant"] == "load, at arrivals"])
     )
     parts = {"flip": flips, "bounded": bounded, "servers": servers, "bayes": exact, "prior": prior}
     frame = pd.concat([one.assign(study=name) for name, one in parts.items()], ignore_index=True)

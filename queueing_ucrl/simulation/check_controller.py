@@ -447,11 +447,13 @@ def _tally(queue: Queue, plan: Plan, before: float, now: float, jobs: int, depar
 
 def _review(lateness: float, jobs: int) -> Callable[..., Tally]:
     def make(queue: Queue, plan: Plan, before: float, *, ticks: bool) -> Tally:
-        departures = jobs * len(queue.classes)
+        seen, departures = jobs, jobs * len(queue.classes)
         if plan.departure_limit is not None:  # which may come before its time
             departures = max(departures, int(plan.departure_limit))
+        if plan.arrival_limit is not None:
+            seen = max(jobs, -(-int(plan.arrival_limit) // len(queue.classes)))
         due = plan.until if plan.until < math.inf else before + 1.0
-        return _tally(queue, plan, before, before + lateness * (due - before), jobs, departures, ticks)
+        return _tally(queue, plan, before, before + lateness * (due - before), seen, departures, ticks)
 
     return make
 
@@ -473,7 +475,7 @@ def _content(plan: Any) -> Any:
     """A plan as something that can be compared."""
     if not isinstance(plan, Plan):
         return repr(type(plan))
-    content: list[Any] = [plan.until, plan.departure_limit, plan.truncation]
+    content: list[Any] = [plan.until, plan.departure_limit, plan.arrival_limit, plan.truncation]
     content.append(None if plan.visit_limits is None else np.asarray(plan.visit_limits).tolist())
     content.append(None if plan.policy is None else plan.policy.admits.tolist())
     if plan.request is not None:

@@ -391,6 +391,8 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
                     if come_times.size == classes:  # else it is a tick at which nothing happens
                         tick = -1
                 else:
+                    if clock.gaps >= clock.arrival_limit:
+                        return DUE
                     if clock.decision == OPEN and tick < capacity:
                         return ASKED
                     _at_the_door(counts, clock, i)

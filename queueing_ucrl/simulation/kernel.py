@@ -139,7 +139,7 @@ class Kernel(Engine):
         return self._advance(until, all_at_until=all_at_until)
 
     def _advance(self, until: float, *, all_at_until: bool) -> bool:
-        """Run to a time; False if a limit of the plan (visits of a state, departures) was reached before it."""
+        """Run to a time; False if a limit of the plan (visits, departures, arrivals) was reached before it."""
         table, due = self.control.table(), False
         advance: Any = patient_loop.advance if self.plain else general_loop.advance
         while (reason := advance(self.state, table, until, all_at_until, self.control.memory)) != REACHED:
@@ -171,6 +171,7 @@ class Kernel(Engine):
             self._find_row(policy)
         self.asked = None
         self.next_control = self.now + max(0.0, plan.until - self.now)  # as the world's clock computes it
+        self.clock["arrival_limit"] = NEVER if plan.arrival_limit is None else min(NEVER, int(plan.arrival_limit))
         if self.departure_limit < NEVER:
             self.clock["departure_limit"] = self.departure_limit
             if self.clock["departures"] >= self.departure_limit:

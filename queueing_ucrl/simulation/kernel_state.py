@@ -39,6 +39,7 @@ CLOCK = np.dtype(
         ("gaps", np.int64),  # of this episode
         ("departures", np.int64),
         ("departure_limit", np.int64),  # in all, at which a review is due
+        ("arrival_limit", np.int64),  # gaps of this episode after which one is due before the next arrival
         ("episode", np.int64),
         ("empty", np.int64),  # the class whose block of jobs is used up; after all classes: the block of changes
         ("used_rows", np.int64),
@@ -284,11 +285,11 @@ def open_episode(
 ) -> None:
     """What is counted by episode starts anew; left: what is left for the jobs at servers, by class.
 
-    Until the plan's policy is in force nobody is asked again: no departure calls for a review.
+    Until the plan's policy is in force nobody is asked again: no departure or arrival calls for a review.
     """
     clock = clocks[0]
     clock.episode += 1
-    clock.departure_limit = NEVER
+    clock.departure_limit = clock.arrival_limit = NEVER
     clock.last_move = clock.last_arrival = now
     clock.gap_sum = clock.truncated_gap_sum = clock.waiting_time = 0.0
     clock.truncation = truncation

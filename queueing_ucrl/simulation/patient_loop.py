@@ -94,6 +94,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
     servers, line, ticks, (rows, wait_class, waits) = state.servers, state.line, state.ticks, state.buffers
     in_system, busy, head, waiting = clock.in_system, clock.busy, clock.head, clock.waiting
     jobs, gap_count, departures, departure_limit = clock.jobs, clock.gaps, clock.departures, clock.departure_limit
+    arrival_limit = clock.arrival_limit
     used_rows, used_waits, row, passed = clock.used_rows, clock.used_waits, clock.noted, clock.passed
     episode, logging, ticking = clock.episode, clock.logging, clock.ticking
     last_move, last_arrival, truncation = clock.last_move, clock.last_arrival, clock.truncation
@@ -169,6 +170,9 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
                 if come.next.size == classes:  # else it is a tick at which nothing happens
                     tick = -1
             else:  # a job of class i is at the door
+                if gap_count >= arrival_limit:
+                    reason = DUE
+                    break
                 if decision == OPEN and in_system < capacity:
                     reason = ASKED
                     break

@@ -140,6 +140,7 @@ class World(Engine):
         plan = self.control.first()
         self._adopt(self.control.adopt(plan, 0.0))  # the doors open with the first policy in force
         self._open_episode(plan)
+        self._limit_arrivals(plan)
         for i in range(len(self.system.classes)):
             self.env.process(self.class_arrivals(i))
         self.env.process(self.happenings())
@@ -160,6 +161,9 @@ class World(Engine):
         for time, *numbers, join in one_by_one(self.sources[i], self.system):
             yield At(self.env, time, ARRIVAL + i)
             if join < self.joins[self.in_system][i]:
+                if self.gap_count >= self.arrival_limit:
+                    self._call_for_review()
+                    yield At(self.env, time, ARRIVAL + i)
                 self.arrive(i, *numbers)
             else:
                 self.balk()
@@ -308,14 +312,18 @@ class World(Engine):
             answer = self.env.event()
             yield self.requests.put((plan, answer))
             self._adopt((yield answer))
+            self._limit_arrivals(plan)
 
     def _review_time(self, plan: Plan) -> simpy.Event:
         """When the controller wants to be asked: at a time, or once a limit of its plan is reached."""
         if plan.until == math.inf:
             return self.due
         time = After(self.env, max(0.0, plan.until - self.env.now), CONTROL)
-        limited = plan.visit_limits is not None or plan.departure_limit is not None
-        return self.env.any_of([time, self.due]) if limited else time
+        return self.env.any_of([time, self.due]) if plan.limited else time
+
+    def _limit_arrivals(self, plan: Plan) -> None:
+        """The plan's policy is in force: from now on an arrival may call for a review. It waits until that is over."""
+        self.arrival_limit = math.inf if plan.arrival_limit is None else plan.arrival_limit
 
     def idle_ticks(self) -> Process:
         """Ticks of the uniformized chain at which nothing happens: at rate mu(S) - mu(s), by thinning."""
@@ -481,6 +489,7 @@ class World(Engine):
         self.servers.waiting_time = 0.0
         self.due = self.env.event()
         self.departure_limit = None if plan.departure_limit is None else self.departures + plan.departure_limit
+        self.arrival_limit = math.inf
         if self.control.ticking:
             self.visit_limits = self.control.visit_limits().tolist()
             self.visits, self.ups, self.downs = [0] * states, [0] * states, [0] * states

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 from exact import RationalModel, all_policies, rational_optimum, rational_value
 from generators import balking_queue, queue_as_system, seeds
 from hypothesis import given, settings
+from linear_programs import linprog
 
 import queueing_ucrl as qu
 from queueing_ucrl.accounts.limits import Flip
@@ -190,3 +192,61 @@ def test_what_holds_for_constant_rates_only_refuses() -> None:
         Flip.between(queue, qu.Policy.admit_all(20, 2))
     with pytest.raises(ValueError, match=refused):
         qu.simulate(queue, "oracle", horizon=100.0).decomposition()
+
+
+ODD = {
+    "nobody from 2 on": [1.0, 0.5, 0.0],
+    "only one who is alone": [1.0, 0.0],
+    "only where somebody is": [0.0, 1.0],
+    "a gap": [1.0, 0.0, 1.0],
+    "longer than the room": [1.0] * 3 + [0.5] * 60,
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("capacity", [1, 2, 5])
+@pytest.mark.parametrize("unit", [1.0, 2.0**-40, 2.0**40])
+def test_odd_tables_have_the_exact_optimum_in_any_unit(name: str, capacity: int, unit: float) -> None:
+    """Every policy in exact arithmetic; powers of two change no digit."""
+    probability = ODD[name]
+    table = [probability[min(s, len(probability) - 1)] for s in range(capacity)]
+    classes = [qu.JobClass("a", 2.0 * unit, 5.0 / unit, qu.Linear(1.0), balking=qu.BalkingTable(probability))]
+    if not any(table):
+        with pytest.raises(ValueError, match="none of its jobs ever joins fewer than"):
+            qu.Queue(2, capacity, 1.0 * unit, classes)
+        return
+    queue = qu.Queue(2, capacity, 1.0 * unit, classes)
+    model = RationalModel.of(queue.model)
+    best = max(rational_value(model, policy).gain for policy in all_policies(capacity, 1))
+    for method in ("pi-b", "pi", "vi", "vi-ae", "lp"):
+        assert qu.solve(queue, method).gain == pytest.approx(float(best), rel=1e-8, abs=1e-12)
+    mean_up = sum(1.0 / rate if rate else np.inf for rate in (2.0 * unit * b for b in table))
+    assert (qu.diameter(queue) == np.inf) == (mean_up == np.inf)
+
+
+@given(seeds)
+@FEW
+def test_the_optimum_by_state_is_that_of_a_linear_program(seed: int) -> None:
+    """max sum x(s, a) reward over the laws of balance: states and sets of admitted classes, each its own variable."""
+    random = np.random.default_rng(seed)
+    S, m = int(random.integers(1, 7)), int(random.integers(1, 3))
+    rates = random.uniform(0.0, 2.0, (S, m)) * (random.random((S, m)) < 0.8)
+    rates[0, 0] += 0.1
+    rewards, service = random.uniform(-3.0, 10.0, (S, m)), np.append(0.0, random.uniform(0.2, 3.0, S))
+    sets = list(itertools.product([0, 1], repeat=m))
+    variables = [(s, chosen) for s in range(S) for chosen in sets] + [(S, sets[0])]
+    up = np.array([rates[s] @ chosen if s < S else 0.0 for s, chosen in variables])
+    gain = np.array([(rates[s] * rewards[s]) @ chosen if s < S else 0.0 for s, chosen in variables])
+    balance = np.zeros((S + 1, len(variables)))
+    for k, (s, _) in enumerate(variables):
+        balance[S, k] = 1.0
+        if s < S:
+            balance[s, k] += up[k]  # across the cut between s and s + 1
+        if s > 0:
+            balance[s - 1, k] -= service[s]
+    answer = linprog(-gain, A_eq=balance, b_eq=np.append(np.zeros(S), 1.0), bounds=(0.0, None))
+    model = qu.AdmissionModel(rates, rewards, service)
+    assert qu.solve(model).gain == pytest.approx(-answer.fun, rel=1e-7, abs=1e-7)
+    policy = qu.Policy(random.random((S, m)) < 0.6)
+    exact = rational_value(RationalModel.of(model), policy.admits.tolist())
+    assert qu.evaluate(model, policy).gain == pytest.approx(float(exact.gain), rel=1e-10, abs=1e-12)
