@@ -435,7 +435,8 @@ def reproduce(work: Work) -> Finding:
     balking = regrets(random_study(less, "crowds-random", wrong, every=True), POOLED)
     of_all = regrets(random_study(less, "crowds-all", first, every=False), POOLED)
     constant = regrets(constant_study(less), POOLED)
-    crowded, room, exponents = crowd_frame(attracted), regrets(rooms, CLASSWISE), room_exponents(rooms)
+    crowded = crowd_frame(attracted).drop(columns="queue")  # a word there, and a number elsewhere
+    room, exponents = regrets(rooms, CLASSWISE), room_exponents(rooms)
     amount = f"{less.replications} trajectories each to {less.horizon:,.0f}"
     text = (
         "## Crowds: arrival rates that depend on the number of jobs\n\n"
