@@ -14,7 +14,7 @@ from queueing_ucrl.cli.options import AsJson, Cluster, Jobs, StudyOptions
 from queueing_ucrl.messages import shortened
 from queueing_ucrl.paper.experiments import EXPERIMENTS, GROUPS, chosen_experiments, load_experiment
 
-_GROUPS = {"frontier": f"when learning is hard: {', '.join(GROUPS['frontier'])}", "all": "all of these"}
+_GROUPS = {"frontier": f"when learning is hard: {', '.join(GROUPS['frontier'])}", "all": "all of these but agents"}
 _EXPERIMENT_LINES = "\n".join(
     textwrap.fill(words, 78, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12)
     for name, words in {**EXPERIMENTS, **_GROUPS}.items()

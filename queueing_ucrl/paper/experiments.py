@@ -29,11 +29,16 @@ EXPERIMENTS = {
     "crowds": "arrival rates that depend on the number of jobs: balking, and a crowd that attracts",
     "rewards": "rewards, costs and arrivals that are seen only of jobs that are let in",
     "structure": "what each piece of the queue's structure buys general-purpose learners, and model-free ones",
+    "agents": "deep and tabular reinforcement learning online, and what their tables are worth",
 }
 
 
 FRONTIER = ("rewards", "crowds", "structure", "drift", "limits", "scaling")  # where learning is hard
-GROUPS = {"frontier": tuple(name for name in FRONTIER if name in EXPERIMENTS), "all": tuple(EXPERIMENTS)}
+WITH_EXTRAS = ("agents",)  # which need packages that are not always there
+GROUPS = {
+    "frontier": tuple(name for name in FRONTIER if name in EXPERIMENTS),
+    "all": tuple(name for name in EXPERIMENTS if name not in WITH_EXTRAS),
+}
 
 
 def chosen_experiments(names: Sequence[str]) -> list[str]:
@@ -45,7 +50,7 @@ def chosen_experiments(names: Sequence[str]) -> list[str]:
             hint = f"; did you mean {near[0]}?" if near else "."
             raise ValueError(f"{shortened(name)}: no such experiment{hint} There is {', '.join(known)}")
     if "all" in names:
-        return list(EXPERIMENTS)
+        return [name for name in EXPERIMENTS if name in names or name in GROUPS["all"]]
     return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
 
 

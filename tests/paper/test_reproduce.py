@@ -22,7 +22,7 @@ from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.trial import Trial
 from queueing_ucrl.learning.options import SOLVERS
 from queueing_ucrl.paper import readings
-from queueing_ucrl.paper.experiments import EXPERIMENTS, chosen_experiments, load_experiment
+from queueing_ucrl.paper.experiments import EXPERIMENTS, WITH_EXTRAS, chosen_experiments, load_experiment
 from queueing_ucrl.paper.work import QUEUES, SCALES, Scale, Work, default_folder
 
 ROOT = Path(__file__).parent.parent.parent
@@ -214,12 +214,13 @@ def test_each_reading_changes_what_it_says():
 
 
 def test_all_is_every_experiment_there_is():
-    assert chosen_experiments(["figure2", "all"]) == list(EXPERIMENTS)
+    assert chosen_experiments(["agents", "all"]) == list(EXPERIMENTS)
+    assert chosen_experiments(["figure2", "all"]) == [name for name in EXPERIMENTS if name not in WITH_EXTRAS]
     assert set(PAPER) <= set(EXPERIMENTS)
     assert chosen_experiments(["solvers", "figure1", "solvers"]) == ["solvers", "figure1"]
     hard = ["rewards", "structure", "drift", "limits", "scaling"]
     assert [name for name in chosen_experiments(["frontier", "rewards"]) if name != "crowds"] == hard
-    assert set(chosen_experiments(["frontier"])) | {*PAPER, "beyond"} == set(EXPERIMENTS)
+    assert set(chosen_experiments(["frontier"])) | {*PAPER, "beyond", *WITH_EXTRAS} == set(EXPERIMENTS)
     for name in EXPERIMENTS:
         assert callable(load_experiment(name))
 
