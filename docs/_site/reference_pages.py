@@ -158,6 +158,9 @@ def _room(module: str) -> str:
 # ---- scenario files
 
 
+HEADS = ("key", "what it says", "what it may be", "default")
+
+
 def _may_be(node: dict[str, Any]) -> str:
     """What a value may be, in words."""
     if "$ref" in node:
@@ -185,7 +188,7 @@ def _keys(table: dict[str, Any]) -> str:
     for key, node in table["properties"].items():
         default = "needed" if key in table.get("required", ()) else _default(node.get("default"))
         rows.append((f"`{key}`", node.get("description", ""), _may_be(node), default))
-    return _table(("key", "what it says", "what it may be", "default"), rows)
+    return _table(HEADS, rows)
 
 
 def _default(value: object) -> str:
@@ -195,12 +198,14 @@ def _default(value: object) -> str:
 def scenario_page() -> None:
     """Every table of scenario files with its keys."""
     from queueing_ucrl.scenario.json_schema import scenario_schema
+    from queueing_ucrl.scenario.key_words import KEY_WORDS
 
     schema = scenario_schema()
     parts = ["What each is for: [scenario files](../scenarios.md).", "## The file", _keys(schema)]
     for name, node in schema["definitions"].items():
         if name == "controller":
-            parts += ["## controller", "See [all controllers and their options](controllers.md)."]
+            words = [(f"`{key}`", text) for key, text in KEY_WORDS["Controller"].items()]
+            parts += ["## controller", "And the options of [the controller](controllers.md).", _table(HEADS[:2], words)]
         elif "properties" in node:
             parts += [f"## {name}", *filter(None, [_prose(node.get("description", ""))]), _keys(node)]
         elif "oneOf" in node:

@@ -32,6 +32,7 @@ SYBIL = Sybil([PythonCodeBlockParser()], path=str(ROOT))
 APART = {"recipes.md", "extending.md"}
 WITH_PYTHON = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8") and page.name not in APART]
 PRINTED = {  # what a page's blocks print, all together
+    "agents.md": r"regret.* compiled.*everybody",
     "engines.md": "^True$",
     "event-logs.md": r"gold +served.*on the same jobs.*decisions differ.*little True.*conservation: row 101, time",
     "fitting.md": r"service times pass as exponential.*low +high.*5 \(11, 20\).*servers = 5.*arrival_rate = ",
