@@ -84,6 +84,8 @@ def _write_sources(app: Any, failure: Exception | None) -> None:
         return
     formatter = HtmlFormatter(lineanchors="L", linenos="inline", nowrap=False)
     for path in sorted(app.env.linked_sources):
+        if not (ROOT / path).exists() and not path.endswith("/index"):
+            continue  # linked when the pages were built before
         code = highlight(_content(ROOT / path), _lexer(path), formatter)
         code = re.sub(r'<a id="L-(\d+)" name="L-\d+"', r'<a id="L\1"', code)
         target = Path(app.outdir, FOLDER, f"{path}.html")
