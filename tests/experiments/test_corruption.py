@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from typer.testing import CliRunner
 from queueing_ucrl.cli import app
 
 OPTIONS = ("--jobs", "1", "--log")
-LONGEST = 60.0  # seconds, on a busy machine
 
 
 def run(scenario: Path, out: Path) -> Any:
@@ -152,9 +150,7 @@ def test_a_damaged_folder_is_mended_or_refused(place: str, harm: str, whole: tup
     out = tmp_path / "out"
     shutil.copytree(original, out)
     HARMS[harm](out / PLACES[place])
-    began = time.monotonic()
     result = run(scenario, out)
-    assert time.monotonic() - began < LONGEST
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
     if result.exit_code == 0:
         assert contents(out) == contents(original)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +20,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "trunk-reservation": {"levels": (12, 7)},
 }
 EXTREMES = [math.nan, math.inf, -math.inf, 0.0, -1.0, 5e-324, 1e-300, 1e-30, 1e30, 1e300, 1.0 + 2e-16, True, 10**40, 2]
+MOST_REVIEWS = 50_000  # in a run of a few jobs: an option that asks for more must be refused
 OPTIONS = [(name, field.name) for name, kind in OWN.items() for field in fields(kind)]  # type: ignore[arg-type]
 NUMBERS_OR_WORDS = {"solver", "interval", "share_set", "service_rate", "forgetting", "looking", "learn_upper_bound"} | {
     "arrivals",
@@ -37,19 +37,13 @@ def settings_of(name: str) -> list[dict[str, Any]]:
 
 def tried(name: str, options: dict[str, Any], key: str) -> None:
     """Make it and run it: either it says what is wrong with the option, or it works."""
-    began, told = time.perf_counter(), key
+    told = key
     try:
-        qu.simulate(paper_queue(6, 0.4), make_controller(name, options), horizon=5.0, seed=1)
+        run = qu.simulate(paper_queue(6, 0.4), make_controller(name, options), horizon=5.0, seed=1)
+        assert run.ledger.episode_count < MOST_REVIEWS
     except ValueError as error:
         told = str(error)
     assert key in told or "too closely" in told, (options, told)
-    assert time.perf_counter() - began < 20.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_first() -> None:
-    """So that what is timed is the run, not the compiler."""
-    qu.simulate(paper_queue(6, 0.4), qu.CertaintyEquivalent(period=2.0), horizon=5.0, seed=1)
 
 
 @pytest.fixture
