@@ -82,8 +82,8 @@ def uncounted_inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], *, inline: bool, counts: bool = True) -> Callable[P, R]:
-    options = {} if counts else {"_nrt": False}
-    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, forceinline=inline, **options)(function)
+    # said in either case: one that says nothing is compiled as whoever calls it first
+    dispatcher: Any = numba.njit(error_model="numpy", nogil=True, forceinline=inline, _nrt=counts)(function)
     own = _is_kept(function.__module__) and not getattr(function, "__closure__", None)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         dispatcher.compile = _uninterrupted()(dispatcher.compile)

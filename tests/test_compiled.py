@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from numba.extending import overload
 
 import queueing_ucrl
 from queueing_ucrl import compiled as module
-from queueing_ucrl.compiled import compiled, has_cache
+from queueing_ucrl.compiled import compiled, has_cache, uncounted
 
 PACKAGE = Path(queueing_ucrl.__file__).parent
 
@@ -394,3 +395,18 @@ def test_a_build_in_use_looks_new(folder: Path) -> None:
     module._mark_used.cache_clear()
     called()
     assert build.stat().st_mtime > time.time() - 3600.0
+
+
+def test_what_an_uncounted_function_calls_may_make_arrays() -> None:
+    """numba would compile it as its caller is compiled, if it did not say how."""
+
+    @compiled
+    def pair(number: float) -> float:
+        return float(np.array([number, 2.0]).sum())
+
+    @uncounted
+    def through(number: float) -> float:
+        return pair(number)
+
+    assert through(1.0) == 3.0
+    assert uncounted(pair).py_func is pair.py_func  # type: ignore[attr-defined]
