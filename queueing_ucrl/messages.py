@@ -6,6 +6,8 @@ Text from a file, a command line or another program may hold anything; what of i
 
 from __future__ import annotations
 
+from collections.abc import Container
+from itertools import count
 from pathlib import Path
 
 SHOWN_VALUE = 60  # characters of a wrong value that are repeated to its author
@@ -57,3 +59,9 @@ def shown_path(path: str | Path) -> str:
     """A file's name, its end if it is very long."""
     text = printable(str(path)).replace("\n", "\\n")
     return text if len(text) <= SHOWN_PATH else "... " + text[-SHOWN_PATH:]
+
+
+def unlike(name: str, taken: Container[str]) -> str:
+    """The name, or the first of `name (2)`, `name (3)`, .. that is not taken."""
+    numbered = (name if n == 1 else f"{name} ({n})" for n in count(1))
+    return next(candidate for candidate in numbered if candidate not in taken)

@@ -22,14 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from queueing_ucrl.accounts.totals import SUMS, Account, Comparator, Counts, Totals, joined, totals
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.messages import shown
+from queueing_ucrl.messages import shown, unlike
 from queueing_ucrl.model.checks import listed
 from queueing_ucrl.model.system import System
 
@@ -169,8 +168,7 @@ class RegretCurve:
         if by == "class":
             names = ["time"]
             for name in class_names:  # a class may be called "time"
-                numbered = (name if k == 1 else f"{name} ({k})" for k in count(1))
-                names.append(next(candidate for candidate in numbered if candidate not in names))
+                names.append(unlike(name, names))
             return pd.DataFrame(dict(zip(names, [self.times, *self.gap_by_class.T], strict=True)))
         if by == "cause":
             self._needs_an_optimum()

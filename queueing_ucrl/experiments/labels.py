@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from itertools import count
 from typing import Any
+
+from queueing_ucrl.messages import unlike
 
 LONGEST = 80  # characters
 
@@ -40,12 +41,6 @@ def _with_differences(name: str, options: dict[str, Any], others: Iterable[dict[
         return name
     label = f"{name} ({words})"
     return label if len(label) <= LONGEST else label[: LONGEST - 4] + " ..."
-
-
-def unlike(name: str, taken: Container[str]) -> str:
-    """The name, or the first of `name (2)`, `name (3)`, .. that is not taken."""
-    numbered = (name if n == 1 else f"{name} ({n})" for n in count(1))
-    return next(candidate for candidate in numbered if candidate not in taken)
 
 
 def labels(controllers: Sequence[tuple[str, Any]], given: Sequence[str | None] = ()) -> list[str]:

@@ -16,14 +16,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
-from queueing_ucrl.model.checks import ReadOnlyArrays, real
+from queueing_ucrl.model.checks import ReadOnlyArrays, read_only, real
 from queueing_ucrl.model.costs import HoldingCost, Payment, Unknown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue, System
@@ -155,14 +155,23 @@ class TickTally:
     reward_square_sum: FloatArray
 
 
+_NO_COUNTS, _NO_NUMBERS = read_only(np.zeros(0, dtype=np.int64)), read_only(np.zeros(0))
+
+
 def _not_told() -> IntArray:
     """Stands for zeros, a number for each class."""
-    return np.zeros(0, dtype=np.int64)
+    return _NO_COUNTS
 
 
 def _no_numbers() -> FloatArray:
     """Likewise."""
-    return np.zeros(0)
+    return _NO_NUMBERS
+
+
+@lru_cache
+def _zeros(classes: int, kind: str) -> np.ndarray[Any, Any]:
+    """A zero for each class: one array for all tallies."""
+    return read_only(np.zeros(classes, kind))
 
 
 # what a tally need not tell
@@ -213,7 +222,7 @@ class Tally:
         for name in _BY_CLASS:
             given = getattr(self, name)
             if not given.size:
-                object.__setattr__(self, name, np.zeros(len(self.arrivals), dtype=given.dtype))
+                object.__setattr__(self, name, _zeros(len(self.arrivals), given.dtype.char))
 
     @cached_property
     def requests(self) -> IntArray:
@@ -223,7 +232,7 @@ class Tally:
         decided = self.admissions + self.rejections if self.rejections.size else self.admissions
         return np.vstack([decided, self.blocked])
 
-    @cached_property
+    @property
     def arrival_count(self) -> int:
         """nu: arrivals of all classes."""
         return sum(self.arrivals.tolist())

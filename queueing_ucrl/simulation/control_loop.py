@@ -10,7 +10,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.learning.controller import Belief, Controller, Knowledge, Plan, Tally, TickTally
-from queueing_ucrl.learning.online.memory import Memory, no_memory
+from queueing_ucrl.learning.online.memory import Memory
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
@@ -70,7 +70,7 @@ class ControlLoop:
         self.sees_payments, self.sees_waits = not controller.knows_rewards, not controller.knows_holding_costs
         self.session = begin_session(self.system, controller, rng)
         self._sees_environment = bool(getattr(self.session, "sees_environment", False))
-        self.memory: Memory = self.session.memory if controller.learns_each_tick else no_memory()
+        self.memory: Memory | None = self.session.memory if controller.learns_each_tick else None
         self.solver = SolverService()
         self.ledger = ledger
         self.on_review = on_review
@@ -78,8 +78,8 @@ class ControlLoop:
         self.plan: Plan | None = None
         self.policy: Policy | None = None
         self._iterations: int | None = None  # of the solver, in this episode
-        self._rewards = self.system.rewards
-        self._drifts, self._steady = self.system.drifts, not self.system.unsteady
+        self._rewards, self._arrival_rates = self.system.rewards, self.system.arrival_rates
+        self._drifts, self._balks, self._steady = self.system.drifts, self.system.balks, not self.system.unsteady
         states = np.arange(self.system.capacity + 1.0)
         busy = np.minimum(states, self.system.most_servers)  # servers, by state
         self._busy_and_waiting = np.array([busy, states - busy])
@@ -196,7 +196,7 @@ class ControlLoop:
     def table(self) -> BoolArray:
         """The admission table in force, not to be written into: the policy's, or the one that a learner writes."""
         assert self.policy is not None
-        if not self.memory.run.size:
+        if self.memory is None:
             return self.policy.admits
         table = self.memory.table.view()
         table.flags.writeable = False
@@ -320,7 +320,7 @@ class ControlLoop:
             return None
         if getattr(belief, "by_state", False):
             return belief.contains(self.system.queue.rates_by_state[:-1])
-        return None if self.system.balks else belief.contains(self.system.arrival_rates)
+        return None if self._balks else belief.contains(self._arrival_rates)
 
     def visit_limits(self) -> IntArray:
         """After how many ticks in a state the current plan wants a review; in all other cases, never."""

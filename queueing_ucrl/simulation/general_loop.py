@@ -307,7 +307,7 @@ def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
 
 
 @compiled
-def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: bool, memory: Memory) -> int:
+def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: bool, memory: Memory | None) -> int:
     """Run up to `until`: arrivals before it, all else before it or at it. Why it came back. O(log S + m) an event.
 
     One long function: the arrays of the state are taken out of it once. A step is that the oldest waiting job gets a
@@ -533,7 +533,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
         if clock.ticking and tick >= 0:
             ticks[tick].visits += 1
             due = due or ticks[tick].visits == ticks[tick].visit_limit
-            if memory.run.size > 0:
+            if memory is not None:
                 learn(memory, tick, what, clock.in_system - tick)
         if refill:  # an empty block has to be filled first: minus the reason says that a review is due as well
             return -DUE if due else REFILL

@@ -83,8 +83,12 @@ def close_episode(
 
 
 @compiled
-def advance(state: PatientState, table: BoolArray, until: float, departures_at_until: bool, memory: Memory) -> int:
+def advance(
+    state: PatientState, table: BoolArray, until: float, departures_at_until: bool, memory: Memory | None
+) -> int:
     """Run up to `until`: arrivals before it, departures before it or at it. Why it came back. O(log c + m) an event.
+
+    memory: of what learns at ticks. Compiled without it (None) the loop does not ask.
 
     One long function, its state in local variables: what is in memory is read and written anew at every step.
     """
@@ -102,7 +106,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
     capacity, classes = tallied.admitted.shape
     decision = clock.decision
     counts, strides, strided, table_row = tallied.counts, state.strides, clock.strided, clock.table_row
-    room, row_limit, balking, learning = line.size, rows.size - 2, come.joins.size > 0, memory.run.size > 0
+    room, row_limit, balking = line.size, rows.size - 2, come.joins.size > 0
     last = noted.times.size - 1  # the last time of the grid is the horizon, which is noted at the end
     stop = min(until, noted.times[passed] if passed < last else math.inf)
     come_next, i_next = earliest(come.next)
@@ -261,7 +265,7 @@ def advance(state: PatientState, table: BoolArray, until: float, departures_at_u
             ticks[tick].visits += 1
             if ticks[tick].visits == ticks[tick].visit_limit:
                 due = True
-            if learning:
+            if memory is not None:
                 learn(memory, tick, what, in_system - tick)
         if due:
             # an empty block has to be filled first: minus the reason says that a review is due as well

@@ -94,7 +94,6 @@ class World(Engine):
         self.table_row = 0  # of the admission table: see Policy.class_strides
         self.present: dict[int, Job] = {}
         self.decide = control.decides if hasattr(control.session, "decide") else None
-        self.learning = control.memory.run.size > 0
 
         self.last_move = self.last_arrival = 0.0  # since the last review: see _open_episode
         self.gap_count = 0
@@ -364,7 +363,7 @@ class World(Engine):
     def _adopt(self, policy: Policy) -> None:
         """The policy is in force from now on."""
         table = self.control.table()
-        self.table: Any = table if self.learning else table.tolist()  # lists are faster to look into
+        self.table: Any = table.tolist() if self.control.memory is None else table  # lists are faster to look into
         self.strides = self.control.strides().tolist()
         self.environment_stride = policy.environment_stride
         self.table_row = self.in_system
@@ -392,7 +391,7 @@ class World(Engine):
             self.reward_square_sum[s] += reward * reward
             if self.visits[s] == self.visit_limits[s]:
                 self._call_for_review()
-            if self.learning:
+            if self.control.memory is not None:
                 learn(self.control.memory, s, what, up - down)
 
     def _call_for_review(self) -> None:

@@ -43,7 +43,9 @@ def after_a_run(queue: qu.Queue, learner: OnlineLearner, horizon: float, seed: i
     """What it remembers in the end."""
     engine = new_engine(Kernel, queue, learner, horizon=horizon, seed=seed)
     engine.run()
-    return engine.control.memory
+    memory = engine.control.memory
+    assert memory is not None
+    return memory
 
 
 def small_knowledge(learner: OnlineLearner, queue: qu.Queue = SMALL) -> Any:

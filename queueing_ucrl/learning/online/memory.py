@@ -4,7 +4,7 @@ It lives on the same decision process as the general-purpose learners of `tabula
 states, rewards in R_max. At each tick it sees the state s, what happened (an arrival of a class, a departure, nothing),
 what was paid and the next state, changes its memory, and sets the row of the admission table for the next state. So the
 engines need one call a tick and no policy: `learn` of this package. One type of memory serves all rules, so that the
-engines' loops are compiled once.
+engines' loops are compiled once for them all, and once without a learner.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLASS = np.dtype([("threshold", np.float64), ("ranked", np.int64)])  # and the c
 
 
 class Memory(NamedTuple):
-    """All of it; a `run` without a record means that nobody learns."""
+    """All of it."""
 
     run: np.ndarray[Any, Any]  # one record
     states: np.ndarray[Any, Any]  # X
@@ -53,25 +53,17 @@ class Memory(NamedTuple):
     table: BoolArray  # the admission table, S by m
 
 
-def _empty_memory(runs: int, states: int, classes: int) -> Memory:
-    return Memory(
-        np.zeros(runs, RUN),
+def fresh_memory(knowledge: Knowledge, rule: int, rng: np.random.Generator, **numbers: float) -> Memory:
+    """At the start of a run; `numbers` are fields of RUN."""
+    states, classes = knowledge.capacity + 1, knowledge.class_count
+    memory = Memory(
+        np.zeros(1, RUN),
         np.zeros(states, STATE),
         np.zeros((states, classes + 1), PAIR),
         np.zeros((states, classes), JOB),
         np.zeros(classes, CLASS),
-        np.zeros((max(0, states - 1), classes), dtype=np.bool_),
+        np.zeros((states - 1, classes), dtype=np.bool_),
     )
-
-
-def no_memory() -> Memory:
-    """Of a controller that does not learn at ticks."""
-    return _empty_memory(0, 0, 0)
-
-
-def fresh_memory(knowledge: Knowledge, rule: int, rng: np.random.Generator, **numbers: float) -> Memory:
-    """At the start of a run; `numbers` are fields of RUN."""
-    memory = _empty_memory(1, knowledge.capacity + 1, knowledge.class_count)
     memory.run["rule"] = rule
     memory.run["random"] = rng.integers(np.iinfo(np.uint64).max, dtype=np.uint64, endpoint=True)
     for name, value in numbers.items():
