@@ -19,7 +19,6 @@ from numba.np.arrayobj import make_array, populate_array
 from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import uncounted, uncounted_inlined
-from queueing_ucrl.learning.online.memory import Memory, no_memory
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.simulation import general_loop, patient_loop
 from queueing_ucrl.simulation.kernel_state import (
@@ -285,7 +284,6 @@ def _pay(tallied: Tallied, payments: Payments, door: Door, w: int) -> None:
 def run_patient(
     like: PatientState,
     table: BoolArray,
-    memory: Memory,
     addresses: IntArray,
     runs: IntArray,
     horizon: float,
@@ -299,7 +297,7 @@ def run_patient(
         _decide(clock, door, w)
         reason = FULL
         while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = _advance_patient(state, table, horizon, False, memory)
+            reason = _advance_patient(state, table, horizon, False, None)
             _take_waits(clock, buffers, payments, w)
         if reason == FULL:
             door.came_back[w] = NO_ROOM
@@ -315,7 +313,6 @@ def run_patient(
 def run_general(
     like: GeneralState,
     table: BoolArray,
-    memory: Memory,
     addresses: IntArray,
     runs: IntArray,
     horizon: float,
@@ -329,7 +326,7 @@ def run_general(
         _decide(clock, door, w)
         reason = FULL
         while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = _advance_general(state, table, horizon, False, memory)
+            reason = _advance_general(state, table, horizon, False, None)
             _take_waits(clock, buffers, payments, w)
         if reason == FULL:
             door.came_back[w] = NO_ROOM
@@ -359,7 +356,6 @@ class SteppedRuns:
         self.comparator, self.horizon, self.policy = comparator, horizon, policy
         self.kernels: list[SteppedKernel | None] = [None] * count
         self._like: SteppedKernel | None = None  # its state has the shapes of all
-        self._memory = no_memory()
         self._addresses = np.zeros((count, 0), dtype=np.int64)
         self._states = np.zeros((count, 0), dtype=np.uint8)  # a run's arrays are neighbours, whom the processor knows
         whole = (np.full(count, NOBODY, dtype=np.int64) for _ in range(7))
@@ -413,7 +409,7 @@ class SteppedRuns:
         assert like.control.policy is not None
         table = like.control.policy.admits
         while runs.size:
-            run_all(like.state, table, self._memory, self._addresses, runs, self.horizon, self.door, self._payments)
+            run_all(like.state, table, self._addresses, runs, self.horizon, self.door, self._payments)
             if self._payments.charging:
                 self._charge()
             runs = runs[came_back[runs] != DONE]
