@@ -33,7 +33,7 @@ def test_notes_are_printed_line_by_line_as_written(command):
     while not shown[-1]:
         shown.pop()
     assert [line.removeprefix("  ") for line in shown[-len(written) :]] == written
-    assert len(written) > 5
+    assert len(written) >= 3
 
 
 @pytest.mark.parametrize("command", LINES, ids=" ".join)
