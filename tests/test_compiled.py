@@ -235,7 +235,8 @@ own_function.__module__ = "queueing_ucrl.probe"  # functions of other packages a
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty place for machine code."""
+    """An empty place for machine code; numba reads its variables once more when it first compiles."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(module.config, "CACHE_DIR", str(tmp_path))
     return tmp_path
 
