@@ -76,7 +76,8 @@ q75, q90, q95, q99:
                         control_levels and table (a text of 0 and 1 a class,
                         by jobs in the system); anticipating_gain, of a table
                         for each stretch of time; tables_tried
-    replay              jobs, works_drawn, undecided, blocked_in_log; blocks
+    replay              jobs, works_drawn, undecided, blocked_in_log; balks,
+                        whether some who came are not in the log; blocks
                         and draws of the bootstrap; controllers (each with
                         reward and earned per unit of time, more_than_first,
                         counts by class); today, the same for the decisions of

@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from queueing_ucrl.cli import app
-from queueing_ucrl.report.data_tables import _print_rival
+from queueing_ucrl.report.data_tables import DOUBTS, _print_rival
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +131,7 @@ def test_json_has_the_same(scenario: Path, tmp_path: Path) -> None:
 def printed(more: dict[str, object] | None) -> str:
     """What is said of the recommended table against the best of the others."""
     text = io.StringIO()
-    _print_rival(Console(file=text, width=400), more, "cents per second")
+    _print_rival(Console(file=text, width=400), more, "cents per second", DOUBTS)
     return " ".join(text.getvalue().split())
 
 
@@ -144,6 +144,7 @@ def test_a_table_that_does_not_surely_beat_the_best_other_is_cautioned() -> None
         "same jobs."
     )
     assert told(-0.5, 0.1).startswith("Caution: on the log itself it loses to admit-all, by 0.500 ±0.100 cents per")
+    assert told(-0.5, 0.1).endswith(" ".join(DOUBTS.split()))
     for mean in (-0.02, 0.02, 0.0):
         text = told(mean, 0.09)
         assert text.startswith("Caution: on the log itself it does not surely beat admit-all: it earns ")
