@@ -107,8 +107,9 @@ def option_combinations(seed: int, pairs: int) -> Iterator[list[str]]:
                 yield [*line, option, value]
     yield []
     yield from ([value] for value in WILD)
+    with_options = sorted(name for name, command in everything.items() if options(command))
     for _ in range(pairs):
-        name = random.choice(sorted(everything))
+        name = random.choice(with_options)
         line = base(name, everything[name])
         for option, valued in random.choices(sorted(options(everything[name]).items()), k=2):
             line += [option, random.choice(FEW.get(option, WILD))] if valued else [option]
