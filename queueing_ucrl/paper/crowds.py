@@ -10,10 +10,10 @@ over queues by order statistics.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -99,7 +99,8 @@ def random_balking(rng: np.random.Generator, servers: int, capacity: int) -> Bal
         lambda: LinearBalking(float(rng.uniform(0.5, 2.0)) * room, servers),
         lambda: BalkingTable([1.0] * servers + np.sort(rng.uniform(0.05, 1.0, room))[::-1].tolist()),
     ]
-    return kinds[rng.integers(3)]()
+    kind: Callable[[], Balking] = kinds[rng.integers(3)]
+    return kind()
 
 
 def random_balking_queue(rng: np.random.Generator) -> Queue:
@@ -245,7 +246,7 @@ def price_text(frame: pd.DataFrame) -> str:
     """A row a learner, a column a queue: the regret, and how much more than with constant rates that is (paired)."""
     rows = []
     for name, group in frame.groupby("learner", sort=False):
-        by = group.set_index(["capacity", "service_rate"])
+        by: Any = group.set_index(["capacity", "service_rate"])
         found = [by.loc[place] for place in QUEUES]
         rows.append((name, *(f"{row['regret']:,.1f} ±{row['half_interval']:,.1f}" for row in found)))
         if name not in (POOLED, "ucrl-ac"):
@@ -310,8 +311,12 @@ CLASSWISE = "ucrl-ac-classwise"
 def room_study(work: Work) -> Study:
     """Two families of queues of constant rates as their room grows, under optimism with and without rates by state."""
     settings = RunSettings(work.horizon, work.replications, work.seed, grid_points=2)
-    told = {"arrival_rate_bounds": [1.0, 4.0], "first_episode": 10.0}
-    made = {"ucrl-ac": told, CLASSWISE: {"interval": "anytime"}, STATES: {"arrival_rate_bounds": [0.0, 4.0]}}
+    told: dict[str, Any] = {"arrival_rate_bounds": [1.0, 4.0], "first_episode": 10.0}
+    made: dict[str, dict[str, Any]] = {
+        "ucrl-ac": told,
+        CLASSWISE: {"interval": "anytime"},
+        STATES: {"arrival_rate_bounds": [0.0, 4.0]},
+    }
     controllers = tuple(ControllerChoice(name, how, make_controller(name, how)) for name, how in made.items())
     points = [
         Scenario("Room", queue(S), Path("crowds"), controllers, settings, {"family": family, "S": S})
@@ -366,7 +371,7 @@ def draw_random(axes: Axes, frame: pd.DataFrame) -> None:
 def draw_price(axes: Axes, frame: pd.DataFrame) -> None:
     """What rates by state cost where they are constant, by queue."""
     for name, group in frame[~frame["learner"].isin(["ucrl-ac", STATES])].groupby("learner", sort=False):
-        drawn, by = DRAWN[str(name)], group.set_index(["capacity", "service_rate"])
+        drawn, by = DRAWN[str(name)], cast(Any, group.set_index(["capacity", "service_rate"]))
         found = [by.loc[place] for place in QUEUES]
         mean, half = (np.array([row[key] for row in found]) for key in ("regret", "half_interval"))
         axes.errorbar(
@@ -402,7 +407,7 @@ def draw_room(axes: Axes, frame: pd.DataFrame) -> None:
     for line, family in zip(("-", "--"), FAMILIES, strict=True):
         for name, colour in colours.items():
             own = frame[(frame["family"] == family) & (frame["learner"] == name)]
-            half = np.minimum(own["half_interval"], 0.9 * own["regret"]).to_numpy()
+            half = np.minimum(own["half_interval"].to_numpy(), 0.9 * own["regret"].to_numpy())
             label = f"{name}, {family}"
             axes.errorbar(own["S"], own["regret"], [half, own["half_interval"]], color=colour, ls=line, label=label)
     axes.set_xscale("log")

@@ -178,7 +178,7 @@ def _stable_baselines(learner: Learner, world: gymnasium.Env[Any, Any], chance: 
         width = options.pop("width")
         options["policy_kwargs"] = {"net_arch": [width, width]}
 
-    class UpToTheHorizon(BaseCallback):
+    class UpToTheHorizon(BaseCallback):  # type: ignore[misc]
         def _on_step(self) -> bool:
             return not known.over
 

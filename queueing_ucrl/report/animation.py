@@ -203,8 +203,8 @@ def player_data(stretch: Stretch, unit: str | None = None) -> dict[str, Any]:
 def animation(stretch: Stretch, unit: str | None = None) -> str:
     """The player as a piece of HTML, for a page that has its style and its script (`animation_assets`)."""
     label = f"The queue from {stretch.begin:g} to {stretch.end:g}{f' {unit}' if unit else ''}"
-    words = {"label": label, "unit": f" ({unit})" if unit else ""}
-    return render("animation.html", data=player_data(stretch, unit), **words)
+    shown_unit = f" ({unit})" if unit else ""
+    return render("animation.html", data=player_data(stretch, unit), label=label, unit=shown_unit)
 
 
 def animation_page(stretch: Stretch, title: str, about: str = "", unit: str | None = None) -> str:
