@@ -29,7 +29,7 @@ class Cluster:
         self.folder = folder
         self.processes: list[subprocess.Popen[bytes]] = []
         self._start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
-        self._wait(self.file.exists)
+        self._wait(lambda: self.file.exists() and self.file.read_text().endswith("}"))  # all of it is written
         import json
 
         self.address = json.loads(self.file.read_text())["address"]
