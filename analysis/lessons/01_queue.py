@@ -204,7 +204,7 @@ def _(desk, lines):
     lost_exact = [balance(3 * r, servers=3, capacity=3 + lines.value)[-1] for r in loads]
     seen_at = [0.4, 0.7, 1.0, 1.3, 1.6]
     found = [
-        qu.replicate(desk(r, lines.value), ["admit-all"], horizon=500.0, replications=10, seed=2)
+        qu.replicate(desk(r, lines.value), ["admit-all"], horizon=500.0, replications=10, seed=2, jobs=1)
         .measures()
         .query("measure == 'blocked' and job_class == 'all'")
         for r in seen_at

@@ -191,7 +191,7 @@ def _(queue):
     gains = [qu.evaluate(queue, qu.Policy.trunk_reservation([20, M], capacity=20)).gain for M in levels]
     tried = [0, 4, 8, 12, 20]
     doors = [qu.TrunkReservation((20, M)) for M in tried]
-    study = qu.replicate(queue, doors, horizon=2000.0, replications=10, seed=2)
+    study = qu.replicate(queue, doors, horizon=2000.0, replications=10, seed=2, jobs=1)
     rewards = study.rewards("expected_reward").groupby("controller", sort=False).last()
     earned = rewards[["mean", "low", "high"]].to_numpy().T / 2000.0
     return earned, gains, levels, tried

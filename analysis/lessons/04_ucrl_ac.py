@@ -184,7 +184,7 @@ def _():
 
 @app.cell
 def _(best, horizon, learner, queue, upper):
-    study = qu.replicate(queue, [learner, "certainty-equivalent"], horizon=horizon, replications=10, seed=7)
+    study = qu.replicate(queue, [learner, "certainty-equivalent"], horizon=horizon, replications=10, seed=7, jobs=1)
     regret = study.regret(kind="gap")
     regret = regret[regret["time"] >= 20.0]
     of_learner = regret[regret["controller"] == "ucrl-ac"]

@@ -162,7 +162,9 @@ def _():
 def _(desk, told):
     arena = desk(1.0, 5)
     general = [qu.Ucrl2(structure=told.value), qu.Psrl(structure=told.value)]
-    study = qu.replicate(arena, [*general, "certainty-equivalent", "admit-all"], horizon=600.0, replications=5, seed=5)
+    study = qu.replicate(
+        arena, [*general, "certainty-equivalent", "admit-all"], horizon=600.0, replications=5, seed=5, jobs=1
+    )
     regret = study.regret(kind="gap")
     regret = regret[regret["time"] >= 5.0]
     return arena, regret

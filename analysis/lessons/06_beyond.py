@@ -56,19 +56,34 @@ def _():
 
 
 @app.cell
-def _(rate, ratio):
+def _():
     def desk(rate):
         """Two servers, one class."""
         return qu.Queue(2, 12, 1.0, [qu.JobClass("job", rate, reward=10.0, holding_cost=qu.Linear(3.0))])
 
+    pays = int((desk(1.0).model.rewards[:, 0] >= 0).sum())  # the level that lets in who pays for his wait
+
+    def flip(level):
+        """The rate at which the best level falls below that many: by halving an interval."""
+        low, high = 1e-3, 50.0
+        while high - low > 1e-12 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if qu.solve(desk(middle)).policy.control_levels[0] >= level else (low, middle)
+        return high
+
+    flips = [flip(M) for M in range(pays, 2, -1)]  # levels below 2 would leave a server idle
+    return desk, flips, pays
+
+
+@app.cell
+def _(desk, flips, pays, rate, ratio):
     queue, horizon = desk(rate.value), 3000.0
     best = qu.solve(queue)
     deficits = np.array([best.gain - qu.evaluate(queue, qu.Policy.trunk_reservation([M], 12)).gain for M in range(13)])
-    pays = int((queue.model.rewards[:, 0] >= 0).sum())  # the level that lets in who pays for his wait
 
-    def level(belief):
-        """The plan's control level."""
-        return qu.solve(desk(belief)).policy.control_levels[0] if belief > 0 else pays
+    def level(beliefs):
+        """The plans' control levels: one less from each flip on, where two neighbours are equally good."""
+        return pays - np.searchsorted(flips, beliefs, side="right")
 
     def stretch_losses():
         """From each review to the next: when it begins, and the expected loss in it per unit of time."""
@@ -76,8 +91,7 @@ def _(rate, ratio):
         while at < horizon:
             mean = rate.value * at
             counts = np.arange(max(0, int(mean - 9 * np.sqrt(mean) - 9)), int(mean + 9 * np.sqrt(mean) + 20))
-            losses = np.array([deficits[level(n / at)] for n in counts])
-            found.append((at, float(stats.poisson.pmf(counts, mean) @ losses)))
+            found.append((at, float(stats.poisson.pmf(counts, mean) @ deficits[level(counts / at)])))
             at *= ratio.value
         return np.array(found).T
 
@@ -85,13 +99,13 @@ def _(rate, ratio):
     expected_total = np.concatenate([[0.0], np.cumsum(np.diff([*begins, horizon]) * per_time)])
     grid = np.array([1.0, 3, 10, 30, 100, 300, 1000, 3000])
     expected_loss = np.interp(grid, [*begins, horizon], expected_total)
-    return best, deficits, desk, expected_loss, grid, horizon, queue
+    return best, expected_loss, grid, horizon, queue
 
 
 @app.cell
 def _(grid, horizon, queue, ratio):
     plain = qu.CertaintyEquivalent(first_review=1.0, review_ratio=ratio.value)
-    study = qu.replicate(queue, [plain], horizon=horizon, replications=100, seed=3, grid=grid)
+    study = qu.replicate(queue, [plain], horizon=horizon, replications=40, seed=3, jobs=1, grid=grid)
     lost = study.regret(kind="pseudo")
     return (lost,)
 
@@ -109,7 +123,7 @@ def _(best, expected_loss, grid, lost, rate, ratio):
         y="lost against the best plan",
         log_x=True,
         zero=True,
-        note=f"100 runs; bars are 95 % intervals (Student's t) of the mean pseudo regret. The best earns {best.gain:.4g} per "
+        note=f"40 runs; bars are 95 % intervals (Student's t) of the mean pseudo regret. The best earns {best.gain:.4g} per "
         "unit of time, so the loss is some thousandths of a percent.",
     )
     return
@@ -227,7 +241,9 @@ def _():
     }
     moments = np.array([250.0, 500, 1000, 1500, 2000])
     counted = {
-        name: qu.replicate(counter, [one], horizon=2000.0, replications=8, seed=1, grid=moments).regret(kind="gap")
+        name: qu.replicate(counter, [one], horizon=2000.0, replications=8, seed=1, jobs=1, grid=moments).regret(
+            kind="gap"
+        )
         for name, one in believers.items()
     }
     return (counted,)
