@@ -38,7 +38,7 @@ def _():
 
     The radii, for the total rate and for the shares of $m$ classes:
 
-    $$\varepsilon_\Lambda = \frac{4 \Lambda_{\max}^2}{\Lambda_{\min}} \sqrt{\frac{2}{\nu} \log\,\frac{1}{\delta}}, \qquad \varepsilon_p = \sqrt{\frac{2 m}{N} \log\,\frac{2}{\delta}}.$$
+    $$\varepsilon_\Lambda = \frac{4 \Lambda_{\max}^2}{\Lambda_{\min}} \sqrt{\frac{2}{\nu} \,\log\,\frac{1}{\delta}}, \qquad \varepsilon_p = \sqrt{\frac{2 m}{N} \,\log\,\frac{2}{\delta}}.$$
 
     **By hand.** The desk of lesson 2 ($\mu = 0.3$), bounds $1$ and $4$, $t_1 = 10$. After the first episode
     $\delta = 1 / (0.3 \cdot 10) = \frac{1}{3}$. Say 18 arrivals came in an episode of length 10:
@@ -170,11 +170,11 @@ def _():
     mo.md(r"""
     ## What it loses, and what is promised
 
-    The **regret** after a time $T$ is what the best policy would have earned more, $T \rho^* - $ earned. We count it by *gaps*:
+    The **regret** after a time $T$ is what the best policy would have earned more, $T \rho^*$ less what was earned. We count it by *gaps*:
     each wrong decision costs $|r_i(s) - g^*(s)|$, what the customer brings against the price of the place. The theorem
     (5.2 of the paper) promises
 
-    $$\mathbb{E}[\text{regret}(T)] \le a \sqrt{T \log(2 \mu T)} + b \left(1 + \log_2 \frac{T}{t_1}\right) + c,$$
+    $$\mathbb{E}[\text{regret}(T)] \le a \sqrt{T\,\log(2 \mu T)} + b \left(1 + \log_2 \frac{T}{t_1}\right) + c,$$
 
     with constants that depend on the bounds and the queue. Below: the regret of ten runs with its 95 % interval, the
     theorem, and for scale what would be lost by earning nothing, $\rho^* T$. Both axes are logarithmic.

@@ -28,7 +28,7 @@ def _():
     happens, or nothing: a customer of some class asks, or somebody leaves. With $X = S + 1$ states and $A$ actions ("let
     in the $k$ best classes"), UCRL2 (Jaksch, Ortner and Auer, 2010) promises after $n$ steps a regret of at most
 
-    $$34\, D\, X \sqrt{A\, n \log \frac{n}{\delta}},$$
+    $$34\, D\, X \sqrt{A\, n \,\log\,\frac{n}{\delta}},$$
 
     for rewards between 0 and 1. $D$ is the **diameter**: the expected number of steps from one state to another, for the
     worst pair, by the policy that is quickest there.

@@ -124,7 +124,7 @@ def _(best, expected_loss, grid, lost, rate, ratio):
         log_x=True,
         zero=True,
         note=f"40 runs; bars are 95 % intervals (Student's t) of the mean pseudo regret. The best earns {best.gain:.4g} per "
-        "unit of time, so the loss is some thousandths of a percent.",
+        "unit of time, so the loss is some hundredths of a percent.",
     )
     return
 
@@ -146,7 +146,7 @@ def _():
     $$\int_0^\infty G\, \Phi\!\left(-\frac{G}{\sigma} \sqrt{t}\right) dt = \frac{\sigma^2}{2 G}$$
 
     to leading order, and the plain doorkeeper, reviewing always, loses just that: it is wrong with the very probability
-    in the integral. With reviews $q$ times later each, it loses $(q - 1)/\ln q$ times as much: 1.049 for 1.1, and
+    in the integral. With reviews $q$ times later each, it loses $(q - 1)/\ln\,q$ times as much: 1.049 for 1.1, and
     1.443 for doubling. Try both above, at 2.1: the difference is the price of looking seldom.
     """)
     return
