@@ -76,7 +76,8 @@ def _arrow(places: dict[str, tuple[float, float, float]], rows: dict[str, int], 
         at, level, anchor = (x + to) / 2 + (-14 if left else 8), (y + end) / 2 + 4, "end" if left else "start"
         path, head = f"M{x:g} {y:g}L{to:g} {end - 6:g}", (to, end, 0)
     else:
-        side = 1 if number % 2 else -1
+        aside = x - MIDDLE or to - MIDDLE  # a box that stands aside is left, or reached, on its own side
+        side = (1 if number % 2 else -1) if aside == 0 else (1 if aside > 0 else -1)
         x, to = x + side * wide / 2, to + side * broad / 2
         out = MIDDLE + side * 330
         at, level, anchor = out, (y + below) / 2 + 4, "middle"
