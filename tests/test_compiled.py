@@ -233,11 +233,16 @@ def own_function(x: float) -> float:
 own_function.__module__ = "queueing_ucrl.probe"  # functions of other packages are not kept
 
 
+def keep_code_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """As a variable and as a setting: numba reads its variables once more when it first compiles."""
+    patch.setenv("NUMBA_CACHE_DIR", str(folder))
+    patch.setattr(module.config, "CACHE_DIR", str(folder))
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty place for machine code; numba reads its variables once more when it first compiles."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module.config, "CACHE_DIR", str(tmp_path))
+    """An empty place for machine code."""
+    keep_code_in(tmp_path, monkeypatch)
     return tmp_path
 
 
@@ -309,7 +314,7 @@ def damages(draw: st.DrawFn) -> Callable[[bytes], bytes]:
 def test_a_damaged_file_is_compiled_again(tmp_path_factory: pytest.TempPathFactory, damage: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("damaged")
-        patch.setattr(module.config, "CACHE_DIR", str(folder))
+        keep_code_in(folder, patch)
         assert called() == (7.0, 0)
         (path,) = files(folder)
         content = path.read_bytes()

@@ -197,3 +197,9 @@ def left_behind(engine: Engine, unfinished: list[Unfinished]) -> dict[str, Any]:
 def differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """What differs, by name."""
     return [name for name in one if one[name] != other[name]]
+
+
+def is_compiled_once(loop: Any) -> bool:
+    """Whether all calls of a loop so far, of whatever test, needed one machine code: one more where somebody learns."""
+    signatures = loop.signatures
+    return len({of[:-1] for of in signatures}) == 1 and len(signatures) <= 2
