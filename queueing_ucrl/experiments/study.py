@@ -47,6 +47,23 @@ def _name(level: float) -> str:
     return f"q{round(100 * level):02d}"
 
 
+def _spread(values: Sequence[float | None]) -> dict[str, float | None]:
+    """Mean and interval of those that are known."""
+    known = np.array([v for v in values if v is not None])
+    if known.size == 0:
+        return {"mean": None, "low": None, "high": None}
+    mean, low, high = interval(known[:, None])
+    return {"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
+
+
+def _with_tails(values: Sequence[float | None]) -> dict[str, float | None]:
+    """Likewise, with median and quantiles."""
+    known = np.array([v for v in values if v is not None])
+    levels = {"median": 0.5, **{_name(level): level for level in QUANTILES}}
+    found = {name: float(np.quantile(known, q)) if known.size else None for name, q in levels.items()}
+    return {**_spread(values), **found}
+
+
 def _end_to_end(curves: Sequence[dict[str, FloatArray]], name: str) -> Any:
     """One curve of some trials after the other; nan where there is none."""
     return np.concatenate([curve[name] for curve in curves]) if name in curves[0] else np.nan
@@ -287,19 +304,6 @@ class Study:
         cell, results = self.cells[k], self.results[k]
         summaries = [result.summary for result in results]
 
-        def spread(values: Sequence[float | None]) -> dict[str, float | None]:
-            known = np.array([v for v in values if v is not None])
-            if known.size == 0:
-                return {"mean": None, "low": None, "high": None}
-            mean, low, high = interval(known[:, None])
-            return {"mean": float(mean[0]), "low": float(low[0]), "high": float(high[0])}
-
-        def with_tails(values: Sequence[float | None]) -> dict[str, float | None]:
-            known = np.array([v for v in values if v is not None])
-            levels = {"median": 0.5, **{_name(level): level for level in QUANTILES}}
-            found = {name: float(np.quantile(known, q)) if known.size else None for name, q in levels.items()}
-            return {**spread(values), **found}
-
         numbers = ("arrivals", "admitted", "rejected", "blocked", "mean_wait", "wait_95", "reward", "cost")
         return {
             "controller": cell.name,
@@ -309,27 +313,27 @@ class Study:
             "engine": " and ".join(sorted({s["engine"] for s in summaries})),
             "optimal_gain": summaries[0]["optimal_gain"],
             "no_optimum": summaries[0]["no_optimum"],
-            "gain": spread([s["gain"] for s in summaries]),
-            "reward": with_tails([s["reward"] for s in summaries]),
-            "expected_reward": with_tails([s["expected_reward"] for s in summaries]),
-            "regret": {kind: with_tails([s["regret"][kind] for s in summaries]) for kind in KINDS},
-            "utilisation": spread([s["utilisation"] for s in summaries]),
+            "gain": _spread([s["gain"] for s in summaries]),
+            "reward": _with_tails([s["reward"] for s in summaries]),
+            "expected_reward": _with_tails([s["expected_reward"] for s in summaries]),
+            "regret": {kind: _with_tails([s["regret"][kind] for s in summaries]) for kind in KINDS},
+            "utilisation": _spread([s["utilisation"] for s in summaries]),
             "measures": {
                 measure: {
-                    EVERYBODY: spread([s["measures"][measure][0] for s in summaries]),
+                    EVERYBODY: _spread([s["measures"][measure][0] for s in summaries]),
                     "classes": [
-                        spread([s["measures"][measure][i] for s in summaries])
+                        _spread([s["measures"][measure][i] for s in summaries])
                         for i in range(1, len(summaries[0]["measures"][measure]))
                     ],
                 }
                 for measure in MEASURES
             },
             "classes": [
-                {"name": name, **{n: spread([s["classes"][i][n] for s in summaries]) for n in numbers}}
+                {"name": name, **{n: _spread([s["classes"][i][n] for s in summaries]) for n in numbers}}
                 for i, name in enumerate(cell.system.class_names)
             ],
             "unfinished": {
-                state: spread([s["unfinished"][state] for s in summaries]) for state in ("waiting", "in_service")
+                state: _spread([s["unfinished"][state] for s in summaries]) for state in ("waiting", "in_service")
             },
             "cautions": summaries[0]["cautions"],
         }

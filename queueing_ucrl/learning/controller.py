@@ -219,10 +219,11 @@ class Tally:
     open_time: FloatArray = field(default_factory=_no_numbers)  # by class: in which its jobs would have been let in
 
     def __post_init__(self) -> None:
+        told = self.__dict__
         for name in _BY_CLASS:
-            given = getattr(self, name)
+            given = told[name]
             if not given.size:
-                object.__setattr__(self, name, _zeros(len(self.arrivals), given.dtype.char))
+                told[name] = _zeros(len(self.arrivals), given.dtype.char)
 
     @cached_property
     def requests(self) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
@@ -36,22 +38,22 @@ class ChainPath:
         sojourns, uniforms = np.empty(JUMPS_AT_A_TIME), np.empty(JUMPS_AT_A_TIME)
         self.sojourns.fill(sojourns)
         self.uniforms.fill(uniforms)
-        times, states = _jumps(self.rates, self.times[-1], self.states[-1], sojourns, uniforms)
+        times, states = jumps(self.rates, self.times[-1], self.states[-1], sojourns, uniforms)
         self.times, self.states = np.concatenate([self.times, times]), np.concatenate([self.states, states])
 
 
 @compiled
-def _jumps(
+def jumps(
     rates: FloatArray, now: float, state: int, sojourns: FloatArray, uniforms: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """When the chain jumps next, and where to."""
+    """When the chain jumps next, and where to: from standard exponential sojourns and uniform numbers."""
     times = np.empty(sojourns.size)
     states = np.empty(sojourns.size, dtype=np.int64)
     for k in range(sojourns.size):
         out = 0.0
         for f in range(len(rates)):
             out += rates[state, f]
-        now += sojourns[k] / out  # infinite where it stays for ever
+        now = now + sojourns[k] / out if out > 0.0 else math.inf
         below = uniforms[k] * out
         last = state
         for f in range(len(rates)):

@@ -186,14 +186,8 @@ def _measured(view: StudyView, name: str, logs: Logs) -> list[tuple[FloatArray, 
     return found
 
 
-def _waits_chart(view: StudyView, k: int, name: str, logs: Logs) -> Chart | None:
-    import altair as alt
-
-    measured = _measured(view, name, logs)
-    top = max((float(waits.max()) for waits, _ in measured if waits.size), default=0.0)
-    if not top > 0.0:
-        return None
-    policy, logged = _last_policy(view, name), name in logs.scans
+def _waits_data(view: StudyView, name: str, measured: list[tuple[Any, Any]], top: float) -> Columns:
+    """By class the shares that wait longer, as measured and, where it is known, by their law up to the longest."""
     data: Columns = {"who": [], "kind": [], "time": [], "mean": []}
 
     def add(job_class: str, kind: str, waits: Any, shares: Any) -> None:
@@ -205,42 +199,57 @@ def _waits_chart(view: StudyView, k: int, name: str, logs: Logs) -> Chart | None
     for job_class, (waits, shares) in zip(view.class_names, measured, strict=True):
         kept = thinned(len(waits), MOST_WAITS)
         add(job_class, "measured", waits[kept], shares[kept])
+    policy = _last_policy(view, name)
     if policy is not None and view.queue is not None:
         times: FloatArray = np.arange(LAW_POINTS + 1, dtype=np.float64) * (top / LAW_POINTS)
         for job_class, shares in zip(view.class_names, wait_law(view.queue, policy, times).T, strict=True):
             if not np.isnan(shares).any():
                 add(job_class, "law", times, shares)
-    x, y = view.units.timed("wait"), "share of jobs that wait longer"
+    return data
+
+
+def _waits_layers(view: StudyView, x: str, y: str, *, logged: bool) -> tuple[Any, Any]:
+    """What was measured, as steps of a log or as dots; and the law, dotted."""
+    import altair as alt
+
+    colours = alt.Scale(domain=view.class_names, range=[look.colour for look in view.class_looks.values()])
     shared = {
         "x": axis(x, "time", side="x", zero=True),
         "y": axis(y, "mean", zero=True),
-        "color": alt.Color(
-            "who:N",
-            scale=alt.Scale(domain=view.class_names, range=[look.colour for look in view.class_looks.values()]),
-            legend=None,
-        ),
+        "color": alt.Color("who:N", scale=colours, legend=None),
         "tooltip": tooltips(who_N="class", kind_N="", time_Q=x, mean_Q=y),
     }
-    law = (
-        base()
-        .mark_line(strokeWidth=1.6, strokeDash=[2 * part for part in DOTS])
-        .transform_filter("datum.kind == 'law'")
-        .encode(**shared)
+    seen, told = base().mark_point(size=70, filled=True), {"shape": shape_scale(view.class_looks)}
+    if logged:
+        seen = base().mark_line(strokeWidth=2, interpolate="step-after")
+        told = {"strokeDash": dash_scale(view.class_looks)}
+    law = base().mark_line(strokeWidth=1.6, strokeDash=[2 * part for part in DOTS])
+    return (
+        seen.transform_filter("datum.kind == 'measured'").encode(**shared, **told),
+        law.transform_filter("datum.kind == 'law'").encode(**shared),
     )
-    seen = (
-        base().mark_line(strokeWidth=2, interpolate="step-after") if logged else base().mark_point(size=70, filled=True)
-    )
-    told = {"strokeDash": dash_scale(view.class_looks)} if logged else {"shape": shape_scale(view.class_looks)}
-    layers = [seen.transform_filter("datum.kind == 'measured'").encode(**shared, **told)]
-    layers += [law] if "law" in data["kind"] else []
+
+
+def _waits_chart(view: StudyView, k: int, name: str, logs: Logs) -> Chart | None:
+    import altair as alt
+
+    measured = _measured(view, name, logs)
+    top = max((float(waits.max()) for waits, _ in measured if waits.size), default=0.0)
+    if not top > 0.0:
+        return None
+    data, logged = _waits_data(view, name, measured, top), name in logs.scans
+    x, y = view.units.timed("wait"), "share of jobs that wait longer"
+    seen, law = _waits_layers(view, x, y, logged=logged)
     keys = legend_of(view.class_looks) if logged else legend_of_shapes(view.class_looks)
-    keys += [Key("law of waits", REFERENCE)] if "law" in data["kind"] else []
+    layers = [seen]
+    if "law" in data["kind"]:
+        layers.append(law)
+        keys = [*keys, Key("law of waits", REFERENCE)]
     note = (
         f"{FIRST} From its event log." if logged else "Dots: the 50, 80, 95 and 99 % waits, means of the replications."
     )
     heads = {"who": "class", "kind": "", "time": x, "mean": y}
-    words = _wait_words(view, name)
-    spec = finished(alt.layer(*layers))
+    words, spec = _wait_words(view, name), finished(alt.layer(*layers))
     return Chart(f"{view.prefix}waits-{k}", name, words, spec, data, heads, keys, note)
 
 

@@ -341,58 +341,20 @@ def differences_section(view: StudyView) -> Section | None:
     return Section(f"{view.prefix}differences", f"Against {first}, on the same jobs", about, [chart], [table])
 
 
+QUANTILES_DRAWN = {"mean": "median", "low": "q25", "high": "q75", "least": "q05", "most": "q95"}
+
+
 def quantiles_section(view: StudyView) -> Section | None:
     """How much a replication may differ from another: the value at the end of each, and its quantiles in time."""
-    if view.count < 2:
-        return None
     regret = not view.no_optimum
-    name = "regret.parquet" if regret else "rewards.parquet"
-    frame = view.study.table(name, view.point, ["controller", "time", "account", "median", "q05", "q25", "q75", "q95"])
-    if frame is None:
+    columns = ["controller", "time", "account", *QUANTILES_DRAWN.values()]
+    frame = view.study.table("regret.parquet" if regret else "rewards.parquet", view.point, columns)
+    if view.count < 2 or frame is None:
         return None
     kind = "gap" if regret else next(k for k in REWARD_MEANINGS if (frame["account"] == k).any())
-    rows = frame[frame["account"] == kind].copy()
-    what = money(view, "lost so far")
-    if not regret:
-        rows = rows[rows["time"] >= 0.01 * view.horizon]
-        what = f"{view.units.money or 'reward'} per {view.units.per_time}, so far"
-        for column in ("median", "q05", "q25", "q75", "q95"):
-            rows[column] = rows[column] / rows["time"]
-    spec = lines(view.looks, view.units.timed("time"), what, outer=True)
-    fields = {
-        "who": "controller",
-        "time": "time",
-        "mean": "median",
-        "low": "q25",
-        "high": "q75",
-        "least": "q05",
-        "most": "q95",
-    }
-    heads = {
-        "who": "controller",
-        "time": view.units.timed("time"),
-        "least": "5 %",
-        "low": "25 %",
-        "mean": "median",
-        "high": "75 %",
-        "most": "95 %",
-    }
-    ends = _last(rows)
-    said = "; ".join(
-        f"{n} {number(r['median'])} (5 % to 95 %: {number(r['q05'])} to {number(r['q95'])})" for n, r in ends.items()
-    )
-    words = f"Median over the replications at time {view.span}: {said}."
-    note = "Line: median of the replications; bands: from the 25 % to the 75 % quantile, and from 5 % to 95 %."
-    chart = Chart(
-        f"{view.prefix}quantiles",
-        "Quantiles in time",
-        words,
-        spec,
-        _columns(rows, **fields),
-        heads,
-        legend_of(view.looks),
-        note,
-    )
+    charts = [_quantiles_chart(view, frame[frame["account"] == kind].copy(), regret=regret)]
+    if (strip := _strip(view, kind)) is not None:
+        charts.append(strip)
     table = PageTable(
         money(view, "Lost at the end" if regret else "Earned at the end"),
         ["controller", "mean", *tail_headings(lost=regret)],
@@ -402,12 +364,35 @@ def quantiles_section(view: StudyView) -> Section | None:
             for spread in [result["regret"]["gap"] if regret else result["reward"]]
         ],
     )
-    charts = [chart]
-    if (strip := _strip(view, kind)) is not None:
-        charts.append(strip)
     notes = [f"{tail_words(view.count, lost=regret)}."]
     title = "From replication to replication: what bad luck costs"
     return Section(f"{view.prefix}quantiles", title, charts=charts, tables=[table], notes=notes)
+
+
+def _quantiles_chart(view: StudyView, rows: pd.DataFrame, *, regret: bool) -> Chart:
+    """Of what was lost so far, or else of what was earned per unit of time so far, which starts wild."""
+    what = money(view, "lost so far")
+    if not regret:
+        rows = rows[rows["time"] >= 0.01 * view.horizon]
+        what = f"{view.units.money or 'reward'} per {view.units.per_time}, so far"
+        for column in QUANTILES_DRAWN.values():
+            rows[column] = rows[column] / rows["time"]
+    time = view.units.timed("time")
+    heads = {"who": "controller", "time": time, "least": "5 %", "low": "25 %", "mean": "median", "high": "75 %"}
+    said = "; ".join(
+        f"{n} {number(r['median'])} (5 % to 95 %: {number(r['q05'])} to {number(r['q95'])})"
+        for n, r in _last(rows).items()
+    )
+    return Chart(
+        f"{view.prefix}quantiles",
+        "Quantiles in time",
+        f"Median over the replications at time {view.span}: {said}.",
+        lines(view.looks, time, what, outer=True),
+        _columns(rows, who="controller", time="time", **QUANTILES_DRAWN),
+        {**heads, "most": "95 %"},
+        legend_of(view.looks),
+        "Line: median of the replications; bands: from the 25 % to the 75 % quantile, and from 5 % to 95 %.",
+    )
 
 
 def _strip(view: StudyView, kind: str) -> Chart | None:

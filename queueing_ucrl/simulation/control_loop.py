@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from queueing_ucrl.solvers.service import SolverService
 
 OnReview = Callable[[Tally | None, Plan], None]  # is told what a session was handed (None: nothing yet) and answered
 
+_NOTHING: dict[str, Any] = {}
 IDLE_REVIEWS = 20_000  # in a row: reviews at which nobody came or left since the last
 
 
@@ -228,22 +230,7 @@ class ControlLoop:
         """
         ledger, (gap_sum, truncated_gap_sum, waiting_time, environment) = self.ledger, sums
         since = ledger.counts - self._counts
-        admissions, rejections, blocked = (
-            ledger.admitted - self._admitted,
-            ledger.rejected - self._rejected,
-            since[BLOCKED],
-        )
-        arrivals, more = since[ARRIVED], self._payments(since, admissions) if self.sees_payments else {}
-        if self.sees_waits:
-            more |= dict(zip(("wait_sum", "wait_cost_sum"), ledger.waits.seen[1:] - self._waited[1:], strict=True))
-            more["wait_count"] = (ledger.waits.seen[0] - self._waited[0]).astype(np.int64)
-            self._waited[:] = ledger.waits.seen
-        if not self.sees_rejected:
-            self.pass_open_time(time_in_state)
-            more["open_time"], self._open_time = self._open_time, np.zeros_like(self._open_time)
-            self._time_in_state = np.zeros_like(self._time_in_state)
-            arrivals, gap_sum, truncated_gap_sum = admissions.sum(axis=0), math.nan, math.nan
-            rejections, blocked = np.zeros_like(rejections), np.zeros_like(blocked)
+        admissions, rejections = ledger.admitted - self._admitted, ledger.rejected - self._rejected
         departed = since[DEPARTED]
         if self._steady:
             busy_time, waiting_time = np.add.reduce(self._busy_and_waiting * time_in_state, axis=1).tolist()
@@ -252,12 +239,12 @@ class ControlLoop:
         seen = Tally(
             now=now,
             duration=now - self._began,
-            arrivals=arrivals,
+            arrivals=since[ARRIVED],
             gap_sum=gap_sum,
             truncated_gap_sum=truncated_gap_sum,
             admissions=admissions,
             rejections=rejections,
-            blocked=blocked,
+            blocked=since[BLOCKED],
             time_in_state=time_in_state,
             departures=sum(departed.tolist()),
             busy_time=busy_time,
@@ -268,13 +255,36 @@ class ControlLoop:
             busy_time_by_class=busy_time_by_class,
             waiting_time=waiting_time,
             environment=environment,
-            **more,
+            **(self._payments(since, admissions) if self.sees_payments else _NOTHING),
+            **(self._waits() if self.sees_waits else _NOTHING),
         )
         self._began = now
         self._counts += since
         self._admitted += admissions
         self._rejected[:] = ledger.rejected
-        return seen
+        return seen if self.sees_rejected else self._of_admitted(seen)
+
+    def _of_admitted(self, seen: Tally) -> Tally:
+        """The tally for who sees no more than the jobs that were let in, and knows when the door was open."""
+        self.pass_open_time(seen.time_in_state)
+        open_time, self._open_time = self._open_time, np.zeros_like(self._open_time)
+        self._time_in_state = np.zeros_like(self._time_in_state)
+        return replace(
+            seen,
+            arrivals=seen.admissions.sum(axis=0),
+            gap_sum=math.nan,
+            truncated_gap_sum=math.nan,
+            rejections=np.zeros_like(seen.rejections),
+            blocked=np.zeros_like(seen.blocked),
+            open_time=open_time,
+        )
+
+    def _waits(self) -> dict[str, Any]:
+        """Waits that were over since the last call: number, sum and cost."""
+        seen = self.ledger.waits.seen
+        count, total, cost = seen - self._waited
+        self._waited[:] = seen
+        return {"wait_count": count.astype(np.int64), "wait_sum": total, "wait_cost_sum": cost}
 
     def _payments(self, since: IntArray, admissions: IntArray) -> dict[str, Any]:
         """What was paid since the last call; where all jobs of a class pay alike, counts say it."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.compiled import compiled
+from queueing_ucrl.model.chain_path import jumps
 from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.variates import Exponentials, Uniforms
@@ -32,10 +32,9 @@ class EnvironmentPath:
         stays, choices = np.empty(JUMPS_AT_A_TIME), np.empty(JUMPS_AT_A_TIME)
         self.stays.fill(stays)
         self.choices.fill(choices)
-        states = np.empty(JUMPS_AT_A_TIME, dtype=np.int64)
-        self.now = _walk(self.rates, self.state, self.now, stays, choices, states)
-        self.state = int(states[-1])
-        return stays, states
+        times, states = jumps(self.rates, self.now, self.state, stays, choices)
+        self.now, self.state = float(times[-1]), int(states[-1])
+        return times, states
 
     def states_at(self, times: FloatArray) -> IntArray:
         """The state at each of the times, which never go back; at a jump, the state after it."""
@@ -49,24 +48,3 @@ class EnvironmentPath:
             self.before = int(self.states[done - 1])
             self.times, self.states = self.times[done:], self.states[done:]
         return found_states
-
-
-@compiled
-def _walk(rates: FloatArray, state: int, now: float, stays: FloatArray, choices: FloatArray, states: IntArray) -> float:
-    """Turn standard exponential stays into times of jumps, and uniform numbers into states; the last time."""
-    for k in range(stays.size):
-        out = 0.0
-        for f in range(rates.shape[1]):
-            out += rates[state, f]
-        now = now + stays[k] / out if out > 0.0 else math.inf
-        stays[k] = now
-        rest, following = choices[k] * out, state
-        for f in range(rates.shape[1]):
-            if rates[state, f] > 0.0:
-                following = f
-                rest -= rates[state, f]
-                if rest < 0.0:
-                    break
-        state = following
-        states[k] = state
-    return now

@@ -312,6 +312,64 @@ def _slope_of_empty(h: FloatArray, w: FloatArray, rates: FloatArray, chain: Chai
 
 
 @compiled
+def _forget_waits(w: FloatArray, chain: Chain, row: int) -> None:
+    """Nobody waits in some states of this chain: their moments are 0."""
+    for x in range(w.shape[1]):
+        if not chain.waits[row, x]:
+            for q in range(w.shape[0]):
+                w[q, x] = 0.0
+
+
+@compiled
+def _decide(
+    h: FloatArray, w: FloatArray, chain: Chain, row: int, worth: Worth, allowance: float, admits: BoolArray
+) -> None:
+    """The best decisions under h and w; ties, up to the allowance, let in."""
+    for x in range(h.size):
+        up = chain.up[row, x]
+        for i in range(admits.shape[1]):
+            admits[x, i] = up >= 0 and _reward(worth, w, x, i) + (h[up] - h[x]) >= -allowance
+
+
+@compiled
+def _add_rates(
+    h: FloatArray,
+    w: FloatArray,
+    chain: Chain,
+    row: int,
+    worth: Worth,
+    rates: FloatArray,
+    length: float,
+    admits: BoolArray,
+    greedy: bool,
+    birth: FloatArray,
+    death: FloatArray,
+) -> None:
+    """Add a step's share of the mean rates of leaving each state."""
+    for x in range(h.size):
+        death[x] += length * (chain.death[row, x] + chain.giving_up[row, x])
+        up = chain.up[row, x]
+        if up >= 0:
+            for i in range(rates.size):
+                admitted = admits[x, i]
+                if greedy:
+                    admitted = _reward(worth, w, x, i) + (h[up] - h[x]) >= 0.0
+                if admitted:
+                    birth[x] += length * (rates[i] * worth.joins[x, i])
+
+
+@compiled
+def _begin_in(h: FloatArray, w: FloatArray, begins: IntArray, h_after: FloatArray, w_after: FloatArray) -> None:
+    """Each state is entered as another one: the values of a piece, seen from the one before it."""
+    for x in range(h.size):
+        h_after[x] = h[begins[x]]
+        for q in range(w.shape[0]):
+            w_after[q, x] = w[q, begins[x]]
+    h[:] = h_after
+    w[:] = w_after
+
+
+@compiled
 def sweep(
     h: FloatArray,
     w: FloatArray,
@@ -329,37 +387,28 @@ def sweep(
     tables: the decisions of each piece (FIXED). trace: filled where it has room. birth, death: filled with the mean
     rates of leaving each state upward and downward.
     """
-    states, moments, classes = h.size, w.shape[0], pieces.swing.size
-    count, noted, steps = 0, 0, trace.times.shape[0]
+    count, noted, steps, number = 0, 0, trace.times.shape[0], pieces.steps.size
+    birth[:] = 0.0
+    death[:] = 0.0
     largest = worth.scale
-    for x in range(states):
-        birth[x], death[x] = 0.0, 0.0
+    for x in range(h.size):
         largest = max(largest, 0.01 * abs(h[x] - h[0]))
     allowance = TIE * largest
-    admits = np.zeros((states, classes), dtype=np.bool_)
-    rates = np.empty(classes)
-    h_after, w_after = np.empty(states), np.empty((moments, states))
-    number = pieces.steps.size
+    admits = np.zeros((h.size, pieces.swing.size), dtype=np.bool_)
+    rates, h_after, w_after = np.empty(pieces.swing.size), np.empty_like(h), np.empty_like(w)
     if steps:
         trace.values[0] = h
     for piece in range(number - 1, -1, -1):
         row = pieces.chain[piece]
         begin, end = pieces.edges[piece], pieces.edges[piece + 1]
         length = (end - begin) / pieces.steps[piece]
-        for x in range(states):
-            if not chain.waits[row, x]:
-                for q in range(moments):
-                    w[q, x] = 0.0
+        _forget_waits(w, chain, row)
         if mode == FIXED:
             admits[:] = tables[piece]
+        elif mode == LOCATED and piece == number - 1:
+            _decide(h, w, chain, row, worth, allowance, admits)
         elif mode == LOCATED:
-            if piece == number - 1:
-                for x in range(states):
-                    up = chain.up[row, x]
-                    for i in range(classes):
-                        admits[x, i] = up >= 0 and _reward(worth, w, x, i) + (h[up] - h[x]) >= -allowance
-            else:
-                count = _mend(h, w, chain, row, worth, admits, allowance, end, trace, count)
+            count = _mend(h, w, chain, row, worth, admits, allowance, end, trace, count)
         for k in range(pieces.steps[piece]):
             time = end - k * length
             if noted < steps:
@@ -370,20 +419,9 @@ def sweep(
                 h, w, time, length, piece, pieces, chain, worth, admits, mode, allowance, trace, count, h_after, w_after
             )
             _rates(pieces, piece, time - 0.5 * length, rates)
-            for x in range(states):
-                death[x] += length * (chain.death[row, x] + chain.giving_up[row, x])
-                up = chain.up[row, x]
-                if up >= 0:
-                    for i in range(classes):
-                        admitted = admits[x, i]
-                        if mode == GREEDY:
-                            admitted = _reward(worth, w, x, i) + (h[up] - h[x]) >= 0.0
-                        if admitted:
-                            birth[x] += length * (rates[i] * worth.joins[x, i])
-                h[x] = h_after[x]
-            for q in range(moments):
-                for x in range(states):
-                    w[q, x] = w_after[q, x]
+            _add_rates(h, w, chain, row, worth, rates, length, admits, mode == GREEDY, birth, death)
+            h[:] = h_after
+            w[:] = w_after
             if noted < steps:
                 begun = begin if k + 1 == pieces.steps[piece] else end - (k + 1) * length
                 _rates(pieces, piece, begun, rates)
@@ -391,18 +429,11 @@ def sweep(
                 trace.slopes[noted, 1] = _slope_of_empty(h, w, rates, chain, row, worth)
                 trace.values[noted + 1] = h
                 noted += 1
-        for x in range(states):
-            h_after[x] = h[chain.begins[row, x]]
-            for q in range(moments):
-                w_after[q, x] = w[q, chain.begins[row, x]]
-        for x in range(states):
-            h[x] = h_after[x]
-            for q in range(moments):
-                w[q, x] = w_after[q, x]
+        _begin_in(h, w, chain.begins[row], h_after, w_after)
     if steps:
         trace.first[:] = admits
     period = pieces.edges[number] - pieces.edges[0]
-    for x in range(states):
+    for x in range(h.size):
         birth[x] /= period
         death[x] /= period
     return count
