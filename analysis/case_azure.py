@@ -29,7 +29,7 @@ from queueing_ucrl.data.trace_file import LoggedJobs, read_trace
 from queueing_ucrl.experiments.racing import Task, earned_per_time
 from queueing_ucrl.paper.work import markdown_table
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, VERMILION
-from queueing_ucrl.report.plots import figure_bytes
+from queueing_ucrl.report.study_figure import figure_bytes
 
 FILES = {"conv.csv": "conversation", "code.csv": "code"}
 SECONDS = {"ContextTokens": 0.0001, "GeneratedTokens": 0.04}  # a token; those of scenarios/llm-inference.toml

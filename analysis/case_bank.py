@@ -24,10 +24,10 @@ from scipy.stats import gamma
 
 import queueing_ucrl as qu
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.levels import day_factor
+from queueing_ucrl.data.day_levels import day_factor
 from queueing_ucrl.paper.work import markdown_table
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, VERMILION
-from queueing_ucrl.report.plots import figure_bytes
+from queueing_ucrl.report.study_figure import figure_bytes
 
 FIRST, LAST = "2003-07-07", "2003-08-29"  # eight weeks without a holiday
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")

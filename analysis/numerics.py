@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from scipy import special
 
 import queueing_ucrl as qu
-from queueing_ucrl.model.birth_death import policy_rates, stationary_weights
+from queueing_ucrl.model.evaluation import policy_rates, stationary_weights
 from queueing_ucrl.model.waits import ErlangWaits
 from queueing_ucrl.paper.work import markdown_table
 from queueing_ucrl.report.drawing import figure_bytes

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from queueing_ucrl.data.balking import balking
-from queueing_ucrl.data.levels import change_points, day_factor, local_day_cv
+from queueing_ucrl.data.day_levels import change_points, day_factor, local_day_cv
 from queueing_ucrl.data.patience import exponential_p_value
 from queueing_ucrl.data.poisson_tests import dispersion, ks_uniform, local_dispersion, poisson_test
 from queueing_ucrl.data.service_laws import anderson_darling, exponential_p_values, same_law

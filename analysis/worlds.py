@@ -25,7 +25,7 @@ from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.report.best_table import print_best_table
 from queueing_ucrl.report.numbers import number, percent, with_interval
 from queueing_ucrl.report.palette import BLUE, GREY, ORANGE, VERMILION
-from queueing_ucrl.report.plots import figure_bytes
+from queueing_ucrl.report.study_figure import figure_bytes
 
 DOCS = Path(__file__).parents[1] / "docs"
 PRECISION = 0.005

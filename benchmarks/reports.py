@@ -13,7 +13,7 @@ from benchmarks import queues
 from benchmarks.timing import Line, Measured
 from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.report.log_scan import LogScan
-from queueing_ucrl.report.plots import write_figures
+from queueing_ucrl.report.study_figure import write_figures
 from queueing_ucrl.report.study_page import write_study_page
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 

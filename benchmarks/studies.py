@@ -13,7 +13,7 @@ import queueing_ucrl as qu
 from benchmarks import queues
 from benchmarks.timing import Line, Measured, race
 from queueing_ucrl.experiments.campaign import run_scenario
-from queueing_ucrl.report.plots import write_figures
+from queueing_ucrl.report.study_figure import write_figures
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 
 TRIALS = 2000

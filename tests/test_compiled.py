@@ -145,7 +145,7 @@ print(solution.gain, qu.evaluate(queue, solution.policy).gain)
 """
     before, evaluated = map(float, output(start(copy, program)).split())
     assert before == pytest.approx(evaluated, rel=1e-12)
-    path = copy / "queueing_ucrl" / "model" / "birth_death.py"
+    path = copy / "queueing_ucrl" / "model" / "evaluation.py"
     text = path.read_text(encoding="utf-8")
     edited, count = re.subn(r"(def evaluate_chain\(.*?\n    return )(?=\w)", r"\g<1>1.0 + ", text, flags=re.DOTALL)
     assert count == 1

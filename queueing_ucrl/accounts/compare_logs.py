@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_measures import Cut, Measuring
 from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJECT, EventLog, open_logs
 from queueing_ucrl.accounts.log_runs import read_runs, survey
 from queueing_ucrl.accounts.log_sums import READ
 from queueing_ucrl.accounts.measures import EVERYBODY, IN_TIME, LOG_MEASURES, QUANTILES, RATIOS, Observed
-from queueing_ucrl.accounts.metrics import Cut, Measuring
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.checks import not_negative, positive
 from queueing_ucrl.model.quantiles import student_quantile

@@ -13,11 +13,11 @@ import numpy as np
 
 from queueing_ucrl.accounts.log_checks import READ as CHECKED
 from queueing_ucrl.accounts.log_checks import Law, RunChecks, checks_of, verdict
+from queueing_ucrl.accounts.log_measures import Cut, Measuring, controllers_of, only_of
 from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJECT, EventLog, Rows, open_logs
 from queueing_ucrl.accounts.log_runs import LogRun, read_runs, survey
 from queueing_ucrl.accounts.log_sums import LEVELS
 from queueing_ucrl.accounts.log_sums import READ as SUMMED
-from queueing_ucrl.accounts.metrics import Cut, Measuring, controllers_of, only_of
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import shown

@@ -12,7 +12,7 @@ import typer
 from queueing_ucrl.cli.endings import end, mistakes_told, stops_told, tell, warnings_told
 from queueing_ucrl.cli.options import AsJson, Cluster, Jobs, StudyOptions
 from queueing_ucrl.messages import shortened
-from queueing_ucrl.paper.experiments import EXPERIMENTS, GROUPS, chosen_experiments, load_experiment
+from queueing_ucrl.paper.catalogue import EXPERIMENTS, GROUPS, chosen_experiments, load_experiment
 
 _GROUPS = {"frontier": f"when learning is hard: {', '.join(GROUPS['frontier'])}", "all": "all of these but agents"}
 _EXPERIMENT_LINES = "\n".join(

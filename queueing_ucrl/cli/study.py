@@ -162,8 +162,8 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions, comm
     )
     from queueing_ucrl.experiments.executors import cluster_executor
     from queueing_ucrl.experiments.folder import identity_key
-    from queueing_ucrl.report.plots import write_figures
     from queueing_ucrl.report.progress import StudyProgress
+    from queueing_ucrl.report.study_figure import write_figures
     from queueing_ucrl.report.study_page import write_study_page
     from queueing_ucrl.scenario import load_scenario
     from queueing_ucrl.simulation.first_use import compile_first

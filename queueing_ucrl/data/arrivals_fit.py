@@ -25,8 +25,15 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.count_spread import CountSpread, count_spread
 from queueing_ucrl.data.crowd_law import CrowdLaw
+from queueing_ucrl.data.day_levels import (
+    ChangePoints,
+    DayFactorFit,
+    change_points,
+    day_counts,
+    day_factor,
+    local_day_cv,
+)
 from queueing_ucrl.data.finding import ALPHA, Finding, holm
-from queueing_ucrl.data.levels import ChangePoints, DayFactorFit, change_points, day_counts, day_factor, local_day_cv
 from queueing_ucrl.data.observed import counts_in, windows
 from queueing_ucrl.data.poisson_tests import (
     Dispersion,

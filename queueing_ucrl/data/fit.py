@@ -23,7 +23,7 @@ from queueing_ucrl.data.service_fit import PatienceFits, ServiceFits, fit_patien
 from queueing_ucrl.data.tables import Columns, JobTable, read_jobs
 from queueing_ucrl.data.tested import Tested, p_words
 from queueing_ucrl.model.system import System
-from queueing_ucrl.scenario.marks import MARK, marked, wanted
+from queueing_ucrl.scenario.missing import MARK, marked, wanted
 
 if TYPE_CHECKING:
     import pandas as pd

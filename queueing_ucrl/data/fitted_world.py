@@ -74,8 +74,8 @@ class Given:
         from pydantic import ValidationError
 
         from queueing_ucrl.scenario.build import system_of
+        from queueing_ucrl.scenario.keys import File, context_of
         from queueing_ucrl.scenario.mistakes import unreadable
-        from queueing_ucrl.scenario.schema import File, context_of
 
         try:
             file = File.model_validate(tables, context={**context_of(tables), "folder": Path()})

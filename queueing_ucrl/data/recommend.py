@@ -16,8 +16,8 @@ import numpy as np
 from queueing_ucrl.accounts.steady_state import Estimate
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.experiments.optimise import OnStep, mm_plan, optimise, periods
-from queueing_ucrl.model.birth_death import evaluate
-from queueing_ucrl.model.drift import Drift
+from queueing_ucrl.model.drift_evaluation import Drift
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.policy_words import policy_in_words
 from queueing_ucrl.model.servers import Shifts

@@ -44,9 +44,9 @@ from queueing_ucrl.model.laws import (
     Uniform,
     Weibull,
 )
-from queueing_ucrl.model.patterns import Steady, Steps
 from queueing_ucrl.model.quantiles import gamma_quantile
 from queueing_ucrl.model.random_rates import DayFactor, Modulated
+from queueing_ucrl.model.rate_patterns import Steady, Steps
 from queueing_ucrl.model.system import JobClass, Queue, System
 from queueing_ucrl.variates import Exponentials, Gammas
 

@@ -29,11 +29,11 @@ from queueing_ucrl.data.trace_file import ADMIT, BLOCK, UNKNOWN, LoggedJobs
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.executors import TaskPool
-from queueing_ucrl.learning.baselines import FixedPolicy
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Session
+from queueing_ucrl.learning.fixed_policies import FixedPolicy
 from queueing_ucrl.model.laws import Recorded
-from queueing_ucrl.model.patterns import Steady
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import Steady
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import JobClass, System
 from queueing_ucrl.model.trace import Trace

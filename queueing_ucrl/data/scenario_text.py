@@ -25,7 +25,7 @@ from queueing_ucrl.model.laws import (
     Uniform,
     Weibull,
 )
-from queueing_ucrl.scenario.marks import MARK
+from queueing_ucrl.scenario.missing import MARK
 
 DIGITS = 6
 WIDTH = 116  # of comments

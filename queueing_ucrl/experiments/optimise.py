@@ -33,12 +33,12 @@ from queueing_ucrl.accounts.steady_state import LEVEL, Estimate, estimate
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.experiments.executors import TaskPool
 from queueing_ucrl.experiments.racing import BLOCK, BLOCKS, Gains, Race, run_race
-from queueing_ucrl.learning.baselines import FixedPolicy
+from queueing_ucrl.learning.fixed_policies import FixedPolicy
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import positive
-from queueing_ucrl.model.patterns import Steady
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.quantiles import student_quantile
+from queueing_ucrl.model.rate_patterns import Steady
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.solvers.solve import solve

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from queueing_ucrl.files import plain_data
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.scenario.build import system_of
-from queueing_ucrl.scenario.schema import File
+from queueing_ucrl.scenario.keys import File
 
 NOT_IN_A_FILE = ("steady",)  # a pattern that is said by saying nothing
 

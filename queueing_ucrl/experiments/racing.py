@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from queueing_ucrl.accounts.steady_state import estimate
 from queueing_ucrl.experiments.executors import TaskPool
-from queueing_ucrl.learning.baselines import FixedPolicy
+from queueing_ucrl.learning.fixed_policies import FixedPolicy
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.settings import RunSettings

@@ -15,7 +15,7 @@ from queueing_ucrl.accounts.regret import no_expected_reward
 from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.arrays import IntArray
 from queueing_ucrl.gym.advice import Advice, best_advice
-from queueing_ucrl.learning.baselines import AdmitAll
+from queueing_ucrl.learning.fixed_policies import AdmitAll
 from queueing_ucrl.learning.observations import Observations, Rows
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.servers import Shifts

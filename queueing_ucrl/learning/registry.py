@@ -21,7 +21,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from queueing_ucrl.learning.agent_files import FileAgent
-from queueing_ucrl.learning.baselines import (
+from queueing_ucrl.learning.certainty_equivalence import CertaintyEquivalent, Thompson
+from queueing_ucrl.learning.controller import Controller, Knowledge, Session
+from queueing_ucrl.learning.days import DayFollowing
+from queueing_ucrl.learning.fixed_policies import (
     AdmitAll,
     AnticipatingOracle,
     BestStationary,
@@ -31,9 +34,6 @@ from queueing_ucrl.learning.baselines import (
     RandomPolicy,
     TrunkReservation,
 )
-from queueing_ucrl.learning.certainty_equivalence import CertaintyEquivalent, Thompson
-from queueing_ucrl.learning.controller import Controller, Knowledge, Session
-from queueing_ucrl.learning.days import DayFollowing
 from queueing_ucrl.learning.online.controllers import ActorCritic, IntegerGradient, RLearning, Salmut
 from queueing_ucrl.learning.tabular import KlUcrl, Psrl, Ucrl2, Ucrl2B, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc, UcrlAcClasswise, UcrlAcExact, UcrlAcStates

@@ -21,7 +21,7 @@ from queueing_ucrl.learning.beliefs import PointEstimate
 from queueing_ucrl.learning.controller import Knowledge, Plan, Session, Tally
 from queueing_ucrl.learning.planners import model_at
 from queueing_ucrl.model.laws import Exponential
-from queueing_ucrl.model.patterns import Steps
+from queueing_ucrl.model.rate_patterns import Steps
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.solvers.periodic import PeriodicSolution, periodic_optimum
 from queueing_ucrl.solvers.service import SolveRequest

@@ -19,7 +19,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import positive
 from queueing_ucrl.model.laws import Exponential, Law, Stream
-from queueing_ucrl.model.patterns import ArrivalPattern, Steady, pattern_factor
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Steady, pattern_factor
 from queueing_ucrl.variates import Exponentials
 
 Generators = Callable[[str], np.random.Generator]  # a generator for each purpose: "gaps", "thinning", any other word

@@ -26,7 +26,7 @@ from queueing_ucrl.model.chain_path import ChainPath
 from queueing_ucrl.model.checks import number, positive, whole
 from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.model.laws import Gamma, Stream
-from queueing_ucrl.model.patterns import ArrivalPattern, Steady, pattern_factor
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Steady, pattern_factor
 from queueing_ucrl.variates import Exponentials
 
 LARGEST_DAY_CV = 10.0

@@ -39,7 +39,7 @@ from queueing_ucrl.model.costs import Custom, Free, HoldingCost, check_own_cost,
 from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.model.impatience import death_rates, waits_of
 from queueing_ucrl.model.laws import Exponential, Law
-from queueing_ucrl.model.patterns import ArrivalPattern, Steady
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Steady
 from queueing_ucrl.model.servers import Breakdowns, Setup, Shifts
 from queueing_ucrl.model.waits import Waits
 

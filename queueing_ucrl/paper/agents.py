@@ -32,13 +32,13 @@ from queueing_ucrl.experiments.executors import TaskPool
 from queueing_ucrl.experiments.folder import StudyFolder, identity_key
 from queueing_ucrl.experiments.optimise import optimise
 from queueing_ucrl.files import write_atomically
-from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.costs import Linear
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.laws import LogNormal
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import JobClass, System
 from queueing_ucrl.paper.beyond import half_interval
-from queueing_ucrl.paper.online_agents import Learner, check_installed, run_online
+from queueing_ucrl.paper.outside_learners import Learner, check_installed, run_online
 from queueing_ucrl.paper.work import QUEUES, SHORTEST, Finding, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import LOOKS

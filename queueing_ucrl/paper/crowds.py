@@ -25,8 +25,8 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.balking import Balking, BalkingTable, GeometricBalking, LinearBalking
-from queueing_ucrl.model.birth_death import evaluate
 from queueing_ucrl.model.costs import Linear
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval, part, random_cost, ratio
 from queueing_ucrl.paper.scaling import exponent, growth, the_queue

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Linear
-from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph

@@ -19,7 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from queueing_ucrl.accounts.limits import Flip, expected_loss, price_of_grid
+from queueing_ucrl.accounts.learner_limits import Flip, expected_loss, price_of_grid
 from queueing_ucrl.experiments.campaign import with_run
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.registry import make_controller

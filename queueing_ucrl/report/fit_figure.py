@@ -11,7 +11,7 @@ from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.report.drawing import NumberTicks, figure_bytes
 from queueing_ucrl.report.lettering import Lettering, lettering
 from queueing_ucrl.report.palette import Look, looks
-from queueing_ucrl.report.plots import WIDTH
+from queueing_ucrl.report.study_figure import WIDTH
 from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.errors import DamagedFile
-from queueing_ucrl.model.birth_death import evaluate
-from queueing_ucrl.model.patterns import ArrivalPattern
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import ArrivalPattern
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.animation import animation, frames_of, some_events_later, stretch_of
 from queueing_ucrl.report.charts import (

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import Study
-from queueing_ucrl.learning.baselines import FixedPolicy, Oracle
+from queueing_ucrl.learning.fixed_policies import FixedPolicy, Oracle
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.report.layout import GAP, PROSE, print_line, print_words
 from queueing_ucrl.report.numbers import number

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.experiments.queue_again import queue_again
 from queueing_ucrl.experiments.stored import StoredStudy
-from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.numbers import number, with_interval
 from queueing_ucrl.report.palette import Look, controller_looks, looks

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.drift import Drift
+from queueing_ucrl.model.drift_evaluation import Drift
 from queueing_ucrl.model.performance import Performance, performance
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue

@@ -13,11 +13,11 @@ from queueing_ucrl.messages import shown
 from queueing_ucrl.model.arrivals import ArrivalProcess, Poisson
 from queueing_ucrl.model.costs import Free
 from queueing_ucrl.model.laws import Exponential, Law
-from queueing_ucrl.model.patterns import Steady
+from queueing_ucrl.model.rate_patterns import Steady
 from queueing_ucrl.model.servers import Breakdowns, Setup
 from queueing_ucrl.model.system import FASTEST, SLOWEST, JobClass, Queue, System
+from queueing_ucrl.scenario.keys import Class, File, ShiftsTable
 from queueing_ucrl.scenario.parts import Rows, TraceTable, WayOfComing
-from queueing_ucrl.scenario.schema import Class, File, ShiftsTable
 
 
 def system_of(file: File, folder: Path) -> System:

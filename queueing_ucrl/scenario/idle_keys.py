@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.costs import Free
+from queueing_ucrl.scenario.keys import File
 from queueing_ucrl.scenario.mistakes import Mistake, Place, path_of_keys
-from queueing_ucrl.scenario.schema import File
 
 
 def idle_keys(file: File) -> Iterator[Mistake]:

@@ -22,8 +22,8 @@ from queueing_ucrl.learning.catalogue import Entry, catalogue
 from queueing_ucrl.model.batches import LARGEST_BATCH
 from queueing_ucrl.model.system import LARGEST_TABLE
 from queueing_ucrl.scenario.key_words import KEY_WORDS, KIND_WORDS, KINDS_OF, TOP
+from queueing_ucrl.scenario.keys import MOST_CONTROLLERS, File, ShiftsTable
 from queueing_ucrl.scenario.parts import KINDS, GeometricTable
-from queueing_ucrl.scenario.schema import MOST_CONTROLLERS, File, ShiftsTable
 
 FILE_NAME = "scenario.schema.json"
 DIRECTIVE = f"#:schema ./{FILE_NAME}"

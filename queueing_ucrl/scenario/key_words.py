@@ -1,6 +1,6 @@
 """What each key of a scenario file means, in a line: editors show it, and the key reference is made of it.
 
-By the model of the table (`schema`, `parts`), then by key. What a kind of cost, law, pattern or arrivals is stands in
+By the model of the table (`keys`, `parts`), then by key. What a kind of cost, law, pattern or arrivals is stands in
 the docstring of what it makes, and what the options of a controller are in its own.
 """
 

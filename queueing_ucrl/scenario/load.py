@@ -15,10 +15,10 @@ from queueing_ucrl.messages import printable
 from queueing_ucrl.model.system import LARGEST_TABLE, Queue, System
 from queueing_ucrl.scenario.build import system_of
 from queueing_ucrl.scenario.idle_keys import idle_keys
-from queueing_ucrl.scenario.marks import with_marks
+from queueing_ucrl.scenario.keys import DEFAULTS, DataTable, File, context_of
+from queueing_ucrl.scenario.missing import with_marks
 from queueing_ucrl.scenario.mistakes import Mistake, Place, path_of_keys, refusal, same_names, told, unreadable
 from queueing_ucrl.scenario.names import find_scenario
-from queueing_ucrl.scenario.schema import DEFAULTS, DataTable, File, context_of
 from queueing_ucrl.scenario.sweep import in_words, sweep_points, unlike_values
 from queueing_ucrl.scenario.toml import read_toml
 from queueing_ucrl.simulation.settings import RunSettings

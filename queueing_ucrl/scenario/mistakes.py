@@ -1,6 +1,6 @@
 """What the author of a scenario file is told: every mistake, its place, and what would be right.
 
-The words are here for what `schema` finds. What a value object or a controller refuses is said in its own words
+The words are here for what `keys` finds. What a value object or a controller refuses is said in its own words
 (`model`, `learning.registry.check_options`); of files and names that are not there, `toml` and `names` tell.
 """
 
@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from queueing_ucrl.errors import ScenarioError
 from queueing_ucrl.messages import SHOWN_VALUE, printable, shortened, shown, shown_path
+from queueing_ucrl.scenario.keys import SECTIONS
 from queueing_ucrl.scenario.parts import KINDS, LAW_KEYS, Section
-from queueing_ucrl.scenario.schema import SECTIONS
 
 SHOWN_MISTAKES = 20
 LONGEST_MESSAGE = 600  # characters

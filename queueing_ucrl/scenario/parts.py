@@ -40,8 +40,8 @@ from queueing_ucrl.model.laws import (
     Uniform,
     Weibull,
 )
-from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.random_rates import DayFactor, Modulated
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.trace import Trace
 from queueing_ucrl.scenario.columns import UNITS, names_of, numbers_of, read_columns, times_of
 from queueing_ucrl.simulation.settings import NotNegative, Positive

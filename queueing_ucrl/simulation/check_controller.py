@@ -25,8 +25,8 @@ from queueing_ucrl.learning.registry import as_controller
 from queueing_ucrl.messages import printable, shortened
 from queueing_ucrl.model.costs import Deadline, Linear
 from queueing_ucrl.model.laws import TwoPoint
-from queueing_ucrl.model.patterns import ArrivalPattern, Sinusoid, Steady
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steady
 from queueing_ucrl.model.system import JobClass, Queue, System
 from queueing_ucrl.simulation.simulate import GuaranteeWarning, simulate
 

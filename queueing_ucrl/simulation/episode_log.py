@@ -19,7 +19,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.files import naming, part_of, put_in_place
-from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.ledger import Episode, Ledger, PolicySegment

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_measures import metrics, warm_up
 from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES, Observed, batch_estimate
-from queueing_ucrl.accounts.metrics import metrics, warm_up
 from queueing_ucrl.accounts.regret import KINDS, RegretCurve, decompose, pseudo_regret, totals_from_events
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.checks import not_negative

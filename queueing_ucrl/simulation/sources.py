@@ -23,7 +23,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.arrivals import ArrivalStream, PoissonStream, add_up
 from queueing_ucrl.model.laws import Exponential, Law, Stream
-from queueing_ucrl.model.patterns import ArrivalPattern, Steady, pattern_factor
+from queueing_ucrl.model.rate_patterns import ArrivalPattern, Steady, pattern_factor
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.environment_path import EnvironmentPath
 from queueing_ucrl.simulation.seeding import Randomness

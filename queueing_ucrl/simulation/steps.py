@@ -12,7 +12,7 @@ import numpy as np
 
 from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.learning.baselines import AdmitAll
+from queueing_ucrl.learning.fixed_policies import AdmitAll
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.simulation import general_loop, patient_loop
 from queueing_ucrl.simulation.changes import Changes

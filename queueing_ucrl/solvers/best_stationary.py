@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.drift import Drift
+from queueing_ucrl.model.drift_evaluation import Drift
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.solvers.solve import solve

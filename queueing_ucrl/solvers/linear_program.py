@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.admission_model import AdmissionModel
-from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.policy_iteration import policy_iteration
 

@@ -23,8 +23,8 @@ import numpy as np
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.birth_death import evaluate_chain
 from queueing_ucrl.model.checks import ReadOnlyArrays, listed
+from queueing_ucrl.model.evaluation import evaluate_chain
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.model.transient import anderson

@@ -30,7 +30,7 @@ import numpy as np
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.admission_model import AdmissionModel
-from queueing_ucrl.model.birth_death import evaluate_chain, median, policy_rates
+from queueing_ucrl.model.evaluation import evaluate_chain, median, policy_rates
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.shooting import shooting_table
 

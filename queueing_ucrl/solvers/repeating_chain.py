@@ -15,9 +15,9 @@ import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.drift import common_period
-from queueing_ucrl.model.patterns import Sinusoid, Steps
+from queueing_ucrl.model.drift_evaluation import common_period
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import Sinusoid, Steps
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import System
 from queueing_ucrl.solvers.backward import Chain, Pieces, Worth

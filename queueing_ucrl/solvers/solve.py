@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 
 from queueing_ucrl.model.admission_model import AdmissionModel
-from queueing_ucrl.model.birth_death import as_model, evaluate
 from queueing_ucrl.model.checks import read_only
+from queueing_ucrl.model.evaluation import as_model, evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import Queue, System

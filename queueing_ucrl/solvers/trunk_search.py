@@ -13,7 +13,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.admission_model import AdmissionModel
-from queueing_ucrl.model.birth_death import stationary_weights
+from queueing_ucrl.model.evaluation import stationary_weights
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration, with_ties
 

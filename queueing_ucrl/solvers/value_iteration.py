@@ -28,7 +28,7 @@ from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.admission_model import AdmissionModel
-from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.policy_iteration import TIE, policy_iteration
 from queueing_ucrl.solvers.shooting import inverse_gain

@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import BaseModel
 
 from queueing_ucrl.learning.registry import OWN
-from queueing_ucrl.scenario import parts, schema
+from queueing_ucrl.scenario import keys, parts
 
 Tree = dict[str, Any]
 Path = tuple[int | str, ...]
@@ -186,26 +186,26 @@ def world_trees() -> list[Tree]:
     trees += [with_class(arrival_rate=None, arrivals={"kind": "batches", "rate": 1.0, "sizes": s}) for s in (2, [1, 3])]
     trees.append(with_queue(service_rate=None, service=some))
     trees.append(with_queue(patience={"kind": "exponential", "rate": 0.5}, initial={"gold": 1}, discipline="fifo"))
-    trees.append(with_queue(servers=legal_table(schema.ShiftsTable)))
+    trees.append(with_queue(servers=legal_table(keys.ShiftsTable)))
     trees.append(legal_tree(breakdowns={"uptime": some, "downtime": some, "interrupted": "restart"}))
-    trees.append(legal_tree(environment=legal_table(schema.EnvironmentTable, servers=[1, 2, 2])))
+    trees.append(legal_tree(environment=legal_table(keys.EnvironmentTable, servers=[1, 2, 2])))
     trees.append(legal_tree(setup={"time": some, "after": 1.0}))
     bare = [{"name": name, "reward": 1.0} for name in ("gold", "tin")]
     trees.append({**with_queue(service_rate=None), "class": bare, "arrivals": trace})
-    trees.append(legal_tree(data=legal_table(schema.DataTable, trace="log.parquet", begin=0.0, end=30.0, day=6.0)))
+    trees.append(legal_tree(data=legal_table(keys.DataTable, trace="log.parquet", begin=0.0, end=30.0, day=6.0)))
     return trees
 
 
 def legal_trees() -> list[Tree]:
     """Legal scenarios that hold every key of every section, every kind of cost and pattern, and every controller."""
-    trees = [legal_tree(run=legal_table(schema.Run, horizon=20.0, solver_latency=0.0, grid_points=20))]
+    trees = [legal_tree(run=legal_table(keys.Run, horizon=20.0, solver_latency=0.0, grid_points=20))]
     trees += [with_class(**{p: legal_table(m)}) for p in ("holding_cost", "pattern") for m in parts.KINDS[p].values()]
     trees += world_trees()
     trees += [legal_tree(controller=[table]) for table in controller_tables()]
     trees.append(legal_tree(controller=[{"name": "oracle"}, {"name": "thompson", "memory": 4.0}, {"name": "thompson"}]))
     trees.append(legal_tree(controller={"name": "admit-all"}))
     trees.append(legal_tree(controller={"name": "admit-all", "label": "everybody"}))
-    trees.append(legal_tree(units=legal_table(schema.UnitNames)))
+    trees.append(legal_tree(units=legal_table(keys.UnitNames)))
     trees.append(legal_tree(sweep={"queue.service_rate": [0.5, 1.0], "class.gold.reward": [1.0, 2.0, 3.0]}))
     return trees
 

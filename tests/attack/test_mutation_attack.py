@@ -54,8 +54,8 @@ def test_every_key_of_a_scenario_is_attacked():
     from dataclasses import fields
 
     from queueing_ucrl.learning.registry import OWN
+    from queueing_ucrl.scenario.keys import SECTIONS
     from queueing_ucrl.scenario.parts import KINDS
-    from queueing_ucrl.scenario.schema import SECTIONS
 
     trees = mutations.legal_trees()
     keys = {part for tree in trees for path in mutations.places(tree) for part in path}

@@ -13,7 +13,7 @@ from scipy import stats
 
 from queueing_ucrl.data.observed import slot_exposure
 from queueing_ucrl.data.rates import best_segmentations, log_likelihood, rate_interval, step_pattern
-from queueing_ucrl.model.patterns import Steps
+from queueing_ucrl.model.rate_patterns import Steps
 
 
 def arrivals(rng: np.random.Generator, rates: np.ndarray, width: float = 1.0) -> np.ndarray:

@@ -10,7 +10,7 @@ from generators import any_queue, random_policy, random_system
 
 import queueing_ucrl as qu
 from queueing_ucrl.accounts.totals import Comparator
-from queueing_ucrl.learning.baselines import AdmitAll
+from queueing_ucrl.learning.fixed_policies import AdmitAll
 from queueing_ucrl.simulation.changes import Changes
 from queueing_ucrl.simulation.control_loop import ControlLoop
 from queueing_ucrl.simulation.event_log import MemoryLog

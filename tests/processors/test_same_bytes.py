@@ -21,7 +21,7 @@ from queueing_ucrl.learning.registry import OWN
 from queueing_ucrl.model.arrivals import ArrivalProcess
 from queueing_ucrl.model.costs import HoldingCost
 from queueing_ucrl.model.laws import Law
-from queueing_ucrl.model.patterns import ArrivalPattern
+from queueing_ucrl.model.rate_patterns import ArrivalPattern
 
 ROOT = Path(__file__).parents[2]
 TOGGLES = {key for each in emulation.processors().values() for key in each}

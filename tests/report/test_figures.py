@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from queueing_ucrl.errors import LetteringWarning
 from queueing_ucrl.report import lettering as letters
-from queueing_ucrl.report import plots
+from queueing_ucrl.report import study_figure
 from queueing_ucrl.report.palette import COLOURS, looks
 from queueing_ucrl.units import Units
 
@@ -34,8 +34,8 @@ def drawn(monkeypatch):
             kept.append(one)
             return b""
 
-        monkeypatch.setattr(plots, "figure_bytes", keep)
-        plots.regret_figure(study, scenario, point)
+        monkeypatch.setattr(study_figure, "figure_bytes", keep)
+        study_figure.regret_figure(study, scenario, point)
         return kept[0]
 
     return figure
@@ -232,4 +232,6 @@ def test_axes_tell_their_units(drawn):
 
 def test_the_same_study_gives_the_same_bytes():
     study = made_study(["a", "b"])
-    assert plots.regret_figure(study, made_scenario(study)) == plots.regret_figure(study, made_scenario(study))
+    assert study_figure.regret_figure(study, made_scenario(study)) == study_figure.regret_figure(
+        study, made_scenario(study)
+    )

@@ -13,8 +13,8 @@ from scipy.linalg import expm
 from scipy.stats import kstest
 
 import queueing_ucrl as qu
-from queueing_ucrl.learning.baselines import next_change
-from queueing_ucrl.model.drift import common_period
+from queueing_ucrl.learning.fixed_policies import next_change
+from queueing_ucrl.model.drift_evaluation import common_period
 
 PATTERNS = [
     qu.Steady(),

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from linear_programs import linprog
 
 import queueing_ucrl as qu
-from queueing_ucrl.accounts.limits import Flip
+from queueing_ucrl.accounts.learner_limits import Flip
 from queueing_ucrl.model.balking import LEAST
 from queueing_ucrl.model.tabular_bounds import local_diameters, tick_laws
 

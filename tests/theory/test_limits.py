@@ -14,7 +14,7 @@ from scipy.stats import norm, poisson
 from scipy.stats import t as student
 
 import queueing_ucrl as qu
-from queueing_ucrl.accounts.limits import Flip, Levels, expected_loss, gain_gradient, price_of_grid
+from queueing_ucrl.accounts.learner_limits import Flip, Levels, expected_loss, gain_gradient, price_of_grid
 from queueing_ucrl.paper.limits import halfin_whitt
 
 FLIP = 1.06876  # of gold's rate, on the paper's first queue

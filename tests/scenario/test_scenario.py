@@ -20,7 +20,7 @@ from queueing_ucrl.scenario.parts import KINDS
 QUEUE = "[queue]\nservers = 1\ncapacity = 5\nservice_rate = 1.0\n"
 CLASS = '[[class]]\nname = "a"\narrival_rate = 1.0\nreward = 1.0\n'
 GOOD = QUEUE + CLASS
-SHIPPED = sorted((Path(__file__).parent.parent / "scenarios").glob("*.toml"))
+SHIPPED = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
 
 
 def with_cost(cost: str) -> str:

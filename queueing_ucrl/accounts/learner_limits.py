@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.model.birth_death import evaluate
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.solvers.solve import solve

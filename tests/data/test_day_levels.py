@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queueing_ucrl.data.levels import (
+from queueing_ucrl.data.day_levels import (
     _gamma_shares,
     change_points,
     day_counts,

@@ -11,9 +11,9 @@ import numpy as np
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
 from queueing_ucrl.learning.options import SOLVERS, check_choice, check_period, check_positive
 from queueing_ucrl.messages import shown
-from queueing_ucrl.model.drift import PIECES
-from queueing_ucrl.model.patterns import Sinusoid, Steps
+from queueing_ucrl.model.drift_evaluation import PIECES
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import Sinusoid, Steps
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import JobClass, Queue, System
 from queueing_ucrl.solvers.best_stationary import best_stationary

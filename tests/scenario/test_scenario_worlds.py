@@ -13,8 +13,8 @@ import pytest
 
 import queueing_ucrl as qu
 from queueing_ucrl.experiments.campaign import identity
+from queueing_ucrl.scenario.keys import SECTIONS
 from queueing_ucrl.scenario.parts import KINDS
-from queueing_ucrl.scenario.schema import SECTIONS
 
 QUEUE = "[queue]\nservers = 2\ncapacity = 5\nservice_rate = 1.0\n"
 CLASS = '[[class]]\nname = "a"\narrival_rate = 1.0\nreward = 1.0\n'
@@ -438,7 +438,7 @@ def test_numbers_of_a_law_do_not_overflow(load):
 
 
 def test_the_page_on_scenario_files_has_every_key_and_kind():
-    page = (Path(__file__).parent.parent / "docs" / "scenarios.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text(encoding="utf-8")
     models = [*SECTIONS.values(), *(part for kinds in KINDS.values() for part in kinds.values())]
     keys = {field.alias or name for model in models for name, field in model.model_fields.items()} - {"kind"}
     headings = {"queue", "class", "breakdowns", "environment", "setup", "controller", "run", "units", "sweep", "data"}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import queueing_ucrl as qu
-from queueing_ucrl.paper import online_agents
-from queueing_ucrl.paper.online_agents import SHOWN, Learner, check_installed, run_online
+from queueing_ucrl.paper import outside_learners
+from queueing_ucrl.paper.outside_learners import SHOWN, Learner, check_installed, run_online
 
 gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an extra: python -m pip install 'queueing_ucrl[rl]'")
 from queueing_ucrl.paper.agents import CANDIDATES, Trial, seventh_world  # noqa: E402
@@ -21,7 +21,7 @@ TIMES = np.array([10.0, 25.0, 40.0])
 @pytest.mark.parametrize("rule", ["admit-all", "trunk-reservation"])
 def test_losses_and_earnings_are_those_of_the_same_decisions_in_a_run(rule):
     levels = (8, 8) if rule == "admit-all" else (3, 2)
-    world = online_agents.online_world(QUEUE, 40.0, seed=3, replication=2)
+    world = outside_learners.online_world(QUEUE, 40.0, seed=3, replication=2)
     _, info = world.reset(seed=99)  # a library's own seed changes nothing
     while not world.over:
         assert set(info) == set(SHOWN)  # it is not shown what is best
@@ -81,7 +81,7 @@ def test_what_is_not_installed_is_told(monkeypatch):
             raise PackageNotFoundError(name)
         return "1"
 
-    monkeypatch.setattr(online_agents, "version", version)
+    monkeypatch.setattr(outside_learners, "version", version)
     with pytest.raises(ValueError, match="stable_baselines3 is not installed: python -m pip install 'queueing_ucrl"):
         check_installed()
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.campaign import identity
-from queueing_ucrl.scenario.marks import WANTED, marked
-from queueing_ucrl.scenario.schema import SECTIONS
+from queueing_ucrl.scenario.keys import SECTIONS
+from queueing_ucrl.scenario.missing import WANTED, marked
 
 WORLD = """title = "calls"
 [queue]

@@ -20,8 +20,8 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
-from queueing_ucrl.model.patterns import Sinusoid, Steps, pattern_factor
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.rate_patterns import Sinusoid, Steps, pattern_factor
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.model.transient import MOST_PASSES, cycle, follow
 

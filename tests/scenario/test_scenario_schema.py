@@ -16,14 +16,14 @@ import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.scenario.json_schema import DIRECTIVE, FILE_NAME, own_schema_text
 from queueing_ucrl.scenario.key_words import KEY_WORDS
+from queueing_ucrl.scenario.keys import SECTIONS, Controller
 from queueing_ucrl.scenario.parts import KINDS
-from queueing_ucrl.scenario.schema import SECTIONS, Controller
 from queueing_ucrl.scenario.toml import read_toml
 
-sys.path.append(str(Path(__file__).parent / "attack"))
+sys.path.append(str(Path(__file__).parents[1] / "attack"))
 import mutations
 
-SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 SCHEMA = json.loads(own_schema_text())
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 SEED = 20240
