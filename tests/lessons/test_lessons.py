@@ -181,3 +181,91 @@ def test_lesson_6_has_its_traps(defs_of: Defs) -> None:
     assert (defs["leads_lost"] > 0.1 * defs["leads_best"]).any()
     one, by_state = (defs["counted"][name]["mean"].iloc[-1] for name in ("one rate", "rates by state"))
     assert by_state < one / 2
+
+
+def balance_gain(queue: qu.Queue, policy: qu.Policy) -> float:
+    """What a table earns with impatience, from p(s) lambda(s) = p(s+1) mu(s+1) and the worth of a place, as a sum."""
+    c, mu, theta = queue.servers, queue.service_rate, queue.patience_rate
+    weights, brings = [1.0], []
+    for s in range(queue.capacity):
+        k = max(0, s - c + 1)
+        chosen = [job for i, job in enumerate(queue.classes) if policy.admits[s, i]]
+        at_hand = k / (c * mu + k * theta)
+        brings.append(
+            sum(
+                job.arrival_rate * (job.reward * (1 - theta * at_hand) - (0.5 + job.abandonment_cost * theta) * at_hand)
+                for job in chosen
+            )
+        )
+        down = min(s + 1, c) * mu + max(0, s + 1 - c) * theta
+        weights.append(weights[-1] * sum(job.arrival_rate for job in chosen) / down)
+    return float(np.dot(weights[:-1], brings) / sum(weights))
+
+
+def test_lesson_7_has_the_line_that_hangs_up(defs_of: Defs) -> None:
+    defs = defs_of("07_world")
+    product = [
+        math.prod(Fraction(5 + j - 1, 5 + j) for j in range(1, k + 1)) for k in defs["place"].tolist()
+    ]  # theta = mu = 1
+    assert product == [Fraction(5, 5 + k) for k in range(1, 16)]
+    assert_allclose(defs["served"], [float(p) for p in product], rtol=1e-14)
+    queue = defs["crowded"]
+    assert_allclose(queue.model.rewards[5:, 0], defs["brings_gold"], rtol=1e-12)
+    mean, _, high = defs["served_seen"]
+    far = np.abs(mean - defs["served"][defs["often"]]) / (high - mean)
+    assert far.max() < 3  # fifteen intervals of ten runs: beyond 6.8 standard errors, 1 in 800 in all
+    for k, name in enumerate(defs["gains"]):
+        for load, seen in zip(defs["tried_loads"], defs["gains_seen"][:, k], strict=True):
+            queue = defs["centre"](load, 1.0)
+            exact = balance_gain(queue, defs["tables"](load)[name])
+            at = int(np.argmin(np.abs(defs["loads"] - load)))
+            assert_allclose(defs["gains"][name][at], exact, rtol=1e-12)
+            assert abs(seen[0] - exact) < 3 * (seen[2] - seen[0])  # nine of them, likewise
+    best, forgets, _ = (np.array(values) for values in defs["gains"].values())
+    assert (best >= forgets).all()
+    assert (forgets < 0.9 * best)[defs["loads"] > 1.15].all()
+
+
+def one_charger(*classes: tuple[int, Fraction, int]) -> Fraction:
+    """sum lambda R / (1 + sum lambda w) of those let in: (rate, time, pay)."""
+    return sum(n * pays for n, _, pays in classes) / (1 + sum(n * time for n, time, _ in classes))
+
+
+def test_lesson_7_reckons_by_the_hour(defs_of: Defs) -> None:
+    defs = defs_of("07_world")
+    car, van = (2, Fraction(1, 2), 10), (1, Fraction(2), 16)
+    assert (one_charger(car), one_charger(car, van)) == (10, 9)
+    assert one_charger((2, Fraction(1), 10)) == Fraction(20, 3)  # the plan's belief
+    pair = [qu.JobClass(str(pay), n, pay, service=qu.Exponential(float(1 / w))) for n, w, pay in (car, van)]
+    assert_allclose(qu.solve(qu.System(1, 1, pair)).gain, 10.0, rtol=1e-12)
+    slow = qu.JobClass("van", 1.0, 16.0, service=qu.Exponential(1 / 1.59))  # exercise 2: up to 1.6 hours
+    assert qu.solve(qu.System(1, 1, [pair[0], slow])).gain > 10.0
+    gains = {name: np.array(values) for name, values in defs["hub_gains"].items()}
+    for hours, best, everybody in zip(defs["hours_tried"], defs["optimum"], gains["everybody"], strict=True):
+        own = defs["earned_by_balance"](hours, lambda cars, vans, i, rule=best.policy: rule.at((cars, vans))[i])
+        assert_allclose(own, best.gain, rtol=1e-10)  # the best rule, by our 28 equations
+        work, inverse = Fraction(4) + Fraction(3, 2) * Fraction(hours), Fraction(1)  # Erlang's B: insensitive
+        for c in range(1, 7):
+            inverse = 1 + inverse * c / work
+        assert_allclose(everybody, float((1 - 1 / inverse) * (40 + Fraction(45, 2))), rtol=1e-10)
+    assert (gains["the best"] >= np.maximum(gains["everybody"], gains["plan for the mean time"]) - 1e-9).all()
+    at = list(defs["hours_tried"]).index(5.0)
+    assert gains["plan for the mean time"][at] < gains["everybody"][at]
+    for k, name in enumerate(gains):
+        for hours, seen in zip(defs["hub_tried"], defs["hub_seen"][:, k], strict=True):
+            exact = gains[name][list(defs["hours_tried"]).index(hours)]
+            assert abs(seen[0] - exact) < 3 * (seen[2] - seen[0])  # nine intervals of ten runs: 1 in 1000 in all
+
+
+def test_lesson_7_looks_ahead(defs_of: Defs) -> None:
+    defs = defs_of("07_world")
+    steady, scheduled = defs["rush_exact"]
+    assert (defs["rush_exact"] <= 100.0).all()
+    assert steady[0] > scheduled[0]  # slow services: the mean over the day is what counts
+    assert scheduled[-1] > steady[-1]  # fast ones: the rates of the moment
+    for k in (0, 1):
+        for exact, seen in zip(defs["rush_exact"][k], defs["rush_seen"][:, k], strict=True):
+            assert abs(seen[0] - exact) < 3 * (seen[2] - seen[0])  # ten intervals of ten runs: 1 in 1000 in all
+    assert qu.solve(defs["day"](1.0, 1.0)).policy.control_levels[1] == defs["visitors_until"]["one table"][0]
+    before = {name: levels[list(defs["hour"]).index(6.75)] for name, levels in defs["visitors_until"].items()}
+    assert before["best in time"] < before["schedule"]  # it sees the rush coming
