@@ -27,7 +27,7 @@ def _():
     ## One: they hang up
 
     Callers who wait give up at rate $\theta$ each: patience is exponential, with mean $1/\theta$. The number of callers is still a
-    birth-and-death chain. It only falls faster, at rate $\min(s, c)\,\mu + (s - c)^+\,\theta$. (Erlang's colleague Palm studied
+    birth-and-death chain. It only falls faster, at rate $\min(s, c)\,\mu + (s - c)^+\,\theta$. (Conny Palm studied
     it in 1946; today it is called Erlang-A.) So all of lesson 2 holds, if we know what a caller brings.
 
     **By hand.** You are number $k$ in line. What happens next? A call ends (rate $c \mu$), one of the $k - 1$ ahead of you
