@@ -4,6 +4,8 @@ Whoever reads a log (`jobs`, `metrics`, `log_checks`) goes through it once, row 
 however long it is. A log needs the columns time, event, job and job_class; what else it has is used where it is known,
 and the same columns from another program are read as well as our own. What cannot be read is a ValueError that names
 the file, the column and the row (the first is row 1).
+
+One file, though a long one: the same rows, whatever they are read from.
 """
 
 from __future__ import annotations

@@ -144,6 +144,19 @@ def units_of(logs: Sequence[EventLog], manifest: dict[str, Any], time_unit: str 
     return Units(time_unit or word("time"), word("money"))
 
 
+def _windows(
+    logs: Sequence[EventLog], runs: Sequence[LogRun], by: str | None, window: float | str, target: float, unit: str
+) -> Cut:
+    """The log cut into windows, as many as a reader can take in."""
+    windows = Cut.of(logs, runs, by=by, window=window, target_wait=target, time_unit=unit)
+    if (count := len(windows.stretches.bundles)) > MOST_WINDOWS:
+        raise ValueError(
+            f"window {shown(window)} cuts the log into {count:,} windows, and at most {MOST_WINDOWS:,} are told "
+            "one by one: give a longer one (qu.metrics gives more as a table)"
+        )
+    return windows
+
+
 def summarise(
     source: pd.DataFrame | str | Path,
     *,
@@ -169,12 +182,7 @@ def summarise(
     cut = Cut.of(logs, runs, by=by, target_wait=target_wait, time_unit=units.time)
     measuring = [(cut, Measuring.of(cut))]
     if window is not None:
-        windows = Cut.of(logs, runs, by=by, window=window, target_wait=target_wait, time_unit=units.time)
-        if (count := len(windows.stretches.bundles)) > MOST_WINDOWS:
-            raise ValueError(
-                f"window {shown(window)} cuts the log into {count:,} windows, and at most {MOST_WINDOWS:,} are told "
-                "one by one: give a longer one (qu.metrics gives more as a table)"
-            )
+        windows = _windows(logs, runs, by, window, target_wait, units.time)
         measuring.append((windows, Measuring.of(windows)))
     begin, last = min(0.0, *(run.first for run in runs)), max(run.last for run in runs)
     course = Course(np.linspace(begin, cut.horizon, COLUMNS + 1), dict(zip(cut.keys, cut.ends, strict=True)))

@@ -120,7 +120,7 @@ def fit(
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page for a browser.")] = False,
     seed: Annotated[int, typer.Option(help="Of all chance.")] = 0,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # long: an option a line, each of them handed on
     """Fit a scenario to a log of your own: rates, laws, patience, and what was tested."""
     with mistakes_told():
         from queueing_ucrl.data.fit import fit as fit_log

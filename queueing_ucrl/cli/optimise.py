@@ -63,7 +63,7 @@ def optimise(
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write the page.")] = False,
     jobs: Jobs = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # long: an option a line, each of them checked
     """Find the best admission table by simulation, where no optimum is known."""
     with mistakes_told():
         from queueing_ucrl.experiments.optimise import SEARCHES

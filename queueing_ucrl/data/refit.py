@@ -1,4 +1,4 @@
-r"""A fitted world drawn again: data of the same size from it, and the same laws fitted to them.
+""" "A fitted world drawn again: data of the same size from it, and the same laws fitted to them.
 
 Arrivals: the counts N_j of jobs in slot j (of the pattern's steps, over the time e_j that the log has of it) are
 Poisson of mean lambda f_j e_j, times the day's factor where days differ; the new rate in the slot is N_j / e_j, and the
@@ -16,6 +16,8 @@ with s jobs there; each falls into state s with probability b(s) e_s / sum_u b(u
 Service: as many durations as the log has works of, from the fitted law, and its family fitted to them by likelihood
 (hyperexponential: by moments). Patience likewise, from as many as gave up. Numbers that no log tells (servers,
 capacity, rewards, costs) stay as they are.
+
+One file, though a long one: how each part of a world is drawn, and fitted again.
 """
 
 from __future__ import annotations

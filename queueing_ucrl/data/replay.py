@@ -10,6 +10,8 @@ table answers for every job. A job that was let in and finds the simulated house
 
 Where jobs balk the log has those who asked, and nobody else: they ask again, however many are there, and whoever balked
 stays away.
+
+One file, though a long one: the play, and what is said of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""How long services take: moments, whether they are exponential, which law fits best, and whether classes differ.
+""" "How long services take: moments, whether they are exponential, which law fits best, and whether classes differ.
 
     exponential?   Anderson and Darling's A^2 = -n - sum_i (2i - 1) / n [log(1 - e^{-y_i}) - y_{n+1-i}], y = x / mean in
                    order. The mean is estimated, so tables for a known law do not apply; but A^2 of exponential numbers
@@ -12,6 +12,8 @@ r"""How long services take: moments, whether they are exponential, which law fit
 
 Durations of 0 have no density in most laws. If durations are rounded, they are first moved within their resolution;
 zeros that are left are set aside and counted.
+
+One file, though a long one: the tests, and what is fitted for each.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `read_jobs` reads CSV and Parquet files, pandas frames and this project's own event logs. Every row that is not as it
 should be is counted, shown by its line, and what became of it is said (`JobTable.bad_rows`); strict=True refuses it.
+
+One file, though a long one: a table and the bad rows of its columns, which are told together.
 """
 
 from __future__ import annotations

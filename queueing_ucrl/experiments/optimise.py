@@ -1,4 +1,4 @@
-r"""`optimise`: the best admission table that is found by simulation, for systems whose optimum nobody knows.
+""" "`optimise`: the best admission table that is found by simulation, for systems whose optimum nobody knows.
 
 Searched are tables that see the number of jobs in the system and never change:
 
@@ -13,6 +13,8 @@ has not seen, as many as its spread in the search asks for: the interval owes no
 the same jobs, so that what the search gained is known better than either.
 
 The result is the *best table found*, not the optimum: nothing is said of tables that were not tried.
+
+One file, though a long one: the search, its two kinds of steps, and what it found.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-r"""Distributions of times (how long a service takes, the time between two arrivals, how long somebody is patient) and
+""" "Distributions of times (how long a service takes, the time between two arrivals, how long somebody is patient) and
 of what a job pays.
 
 To add one, subclass `Law`: both engines take its numbers through `stream`. cv is the coefficient of variation, the
 standard deviation over the mean: 1 for the exponential law, which some of the others are for one of their arguments.
 These then say so (`memoryless`) and give its numbers to the last bit.
+
+One file, though a long one: a law is some twenty lines, and the laws are read side by side.
 """
 
 from __future__ import annotations

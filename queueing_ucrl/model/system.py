@@ -8,6 +8,8 @@ theta = patience_rate, a_i = abandonment_cost; b_i(s) = balking, lambda_i(s) = l
 mu(s) = min(s, c) mu + (s - c)^+ theta and
 r_i(s) = R_i P(paid) - E[C_i(W(s))] - a_i P(abandon), with W(s) = 0 for s < c, and above Erlang(s - c + 1, c mu) without
 patience, as `impatience` says with it.
+
+One file, though a long one: what a system may have is checked against all else that it has.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-r"""Crowds: arrival rates that depend on the number of jobs, and what a learner loses who does not know it.
+""" "Crowds: arrival rates that depend on the number of jobs, and what a learner loses who does not know it.
 
 Twenty random queues whose jobs balk, and twenty at which constant rates are wrong by 3 % for ever; the paper's six,
 whose jobs do not, for the price of rates by state; a crowd that attracts, where one must explore; and room that grows,
 for the sqrt(S) that rates by state are said to cost. Regrets are gap regrets on common random numbers, at a time of
 10^5 at most, over a third of the trajectories of the other experiments; intervals are Student's, 95 %, that of a median
 over queues by order statistics.
+
+One file, though a long one: its five studies share their queues, their tables and one figure.
 """
 
 from __future__ import annotations

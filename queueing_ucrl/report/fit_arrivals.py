@@ -6,7 +6,7 @@ Every function takes the fit and gives a section, or None where the log does not
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, Key, lines, r
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, measured_chart, ranges_chart
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.page import PageTable, Section
-from queueing_ucrl.report.palette import BLUE, VERMILION, Look
+from queueing_ucrl.report.palette import BLUE, PALE, VERMILION, Look
 from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:
@@ -163,6 +163,16 @@ def _dispersion_chart(fit: Fit) -> Chart | None:
     return ranges_chart("dispersion", "How far counts vary", words, x, rows, line=1.0, legend=legend, note=note)
 
 
+def _pale_band(reach: float, title: str) -> dict[str, Any]:
+    """From -reach to reach, across the whole chart."""
+    low, high = rounded([-reach, reach])
+    return {
+        "data": {"values": [{"from": low, "to": high}]},
+        "mark": {"type": "rect", "color": "currentColor", "opacity": 0.12},
+        "encoding": {"y": {"field": "from", "type": "quantitative", "title": title}, "y2": {"field": "to"}},
+    }
+
+
 def _poisson_charts(fit: Fit, k: int, one: ArrivalsFit) -> list[Chart]:
     """Of each test, at the length of window at which it is furthest off."""
     if not one.tests:
@@ -192,19 +202,9 @@ def _poisson_charts(fit: Fit, k: int, one: ArrivalsFit) -> list[Chart]:
     reach = KOLMOGOROV / math.sqrt(most)
     x, y = "share that is expected below", "seen less expected"
     spec = lines(styles, x, y, band=False)
-    band = {
-        "data": {"values": [{"from": -reach, "to": reach}]},
-        "mark": {"type": "rect", "color": "currentColor", "opacity": 0.12},
-        "encoding": {
-            "y": {"field": "from", "type": "quantitative", "title": y},
-            "y2": {"field": "to"},
-        },
-    }
-    for end in ("from", "to"):
-        band["data"]["values"][0][end] = rounded([band["data"]["values"][0][end]])[0]  # type: ignore[index]
-    spec = {**spec, "layer": [band, *spec["layer"]]}
+    spec = {**spec, "layer": [_pale_band(reach, y), *spec["layer"]]}
     keys = [*(Key(who, look) for who, look in styles.items())]
-    keys.append(Key(f"{LEVEL:.0%} of Poisson processes stay here".replace("%", " %"), Look("#8a8a8a"), "pale"))
+    keys.append(Key(f"{LEVEL:.0%} of Poisson processes stay here".replace("%", " %"), Look(PALE), "pale"))
     heads = {"who": "test", "time": x, "mean": y}
     together = f"All tests together: {p_words(one.p_value)}."
     note = f"{together} The band is for {most:,} arrivals; of each test the window length that is furthest off."

@@ -10,7 +10,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.report.drawing import NumberTicks, figure_bytes
 from queueing_ucrl.report.lettering import Lettering, lettering
-from queueing_ucrl.report.palette import Look, looks
+from queueing_ucrl.report.palette import GREY, Look, looks
 from queueing_ucrl.report.study_figure import WIDTH
 from queueing_ucrl.units import Units
 
@@ -121,7 +121,7 @@ def _service(axes: Axes, fit: Fit, chosen: dict[str, Look], letters: Lettering, 
         axes.set_yscale("log")
         axes.set_ylim(max(1e-4, 0.5 / max(2, int(known.sum()))), 1.2)
     else:
-        axes.text(0.5, 0.5, "not in the log", ha="center", va="center", transform=axes.transAxes, color="#6b6b6b")
+        axes.text(0.5, 0.5, "not in the log", ha="center", va="center", transform=axes.transAxes, color=GREY)
     _finish(axes, "Service times: seen (wide), taken (thin)", units.timed("time"), "share longer than this")
 
 

@@ -1,6 +1,8 @@
 """What a study's page says of learning: what was believed, what was done about it, what theory promises.
 
 All of it is of the first replication, episode by episode; the accounts of the other sections are of all replications.
+
+One file, though a long one: a function for each section, one after the other, as on the page.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def _or_none(value: Any) -> Any:
 
 
 def log_data(summary: LogSummary) -> dict[str, Any]:
-    """The same as plain data, for JSON."""
+    """The same as plain data, for JSON: a long list of its keys."""
 
     def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
         return [{str(key): _or_none(value) for key, value in row.items()} for row in table.to_dict("records")]

@@ -11,7 +11,7 @@ from typing import Any
 
 # without their yellow, which is faint on white, and their black, which is for axes and reference lines
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
-GREY = "#6b6b6b"
+GREY, PALE, FAINT = "#6b6b6b", "#8a8a8a", "#e3e3e3"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY)
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (7, 2, 1, 2), (2.5, 1), (11, 3), (4, 1.5, 1, 1.5, 1, 1.5))
 DOTS = (1, 1.5)

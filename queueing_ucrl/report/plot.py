@@ -33,7 +33,7 @@ from queueing_ucrl.report.drawing import (
 from queueing_ucrl.report.lettering import Lettering, lettering
 from queueing_ucrl.report.log_source import log_frames
 from queueing_ucrl.report.numbers import number
-from queueing_ucrl.report.palette import BLUE, GREY, SKY, VERMILION, looks
+from queueing_ucrl.report.palette import BLUE, FAINT, GREY, SKY, VERMILION, looks
 from queueing_ucrl.report.queue_line import COLUMNS as LINE_COLUMNS
 from queueing_ucrl.report.queue_line import STRETCHES, queue_line
 from queueing_ucrl.report.study_panels import curves_in_words, regret_panel
@@ -53,8 +53,7 @@ ROW_HEIGHT, LEAST_HEIGHT, MOST_HEIGHT = 0.3, 1.6, 9.0  # inches of a map
 MOST_NAMES = 30  # beside a map
 CLASS_WIDTH, SPAN_WIDTH = 30, 24  # cells of a class's name, and of its states in words
 FEW_EPISODES = 40  # up to which each is marked
-TURNED_AWAY = "#e3e3e3"
-MAP_COLOURS = {YES: (BLUE, "let in"), NO: (TURNED_AWAY, "turned away"), PART: (SKY, "in part")}
+MAP_COLOURS = {YES: (BLUE, "let in"), NO: (FAINT, "turned away"), PART: (SKY, "in part")}
 
 
 def _lettered(units: Units | None, letters: Lettering) -> Units:

@@ -1,6 +1,8 @@
 """What a study's page says of its numbers: regrets and rewards, differences, quantiles; each section from the folder.
 
 Every function takes a `StudyView` and gives a section, or None where the study has nothing of the kind.
+
+One file, though a long one: a function for each section, one after the other, as on the page.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from queueing_ucrl.simulation.simulate import GuaranteeWarning, simulate
 SEED = 20
 LATENCY = 3.0
 _BRIEFLY: dict[str, Any] = {"horizon": 25.0, "seed": SEED, "grid": ()}
+READ_ONLY = "read-only"  # in numpy's words
 LONGEST_MESSAGE = 300  # characters
 TRAITS = (
     *("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"),
@@ -141,7 +142,9 @@ class _Examination:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            if step == "begin()" and isinstance(error, ValueError) and "read-only" not in str(error):
+            if isinstance(error, ValueError) and READ_ONLY in str(error):
+                self.note("writes into an array that it was given (knowledge and tallies are shared): copy it first")
+            elif step == "begin()" and isinstance(error, ValueError):
                 self.refusals.setdefault(self.place, Finding(f"begin(){self.place}", _words(error)))
             else:
                 self.note(f"raises {type(error).__name__}: {_words(error)}")

@@ -6,6 +6,8 @@ job whose service was interrupted stands before all who have not started. One st
 
 What happens to every job is in the loop itself, or in functions that take the few arrays they need: a call that takes
 the whole state counts references to each of its arrays, which costs more than all else. Rare changes take it whole.
+
+One file, though a long one: the loop and the steps that it takes share the same few arrays.
 """
 
 from __future__ import annotations

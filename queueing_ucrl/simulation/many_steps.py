@@ -4,6 +4,8 @@ Each run is a `SteppedKernel` with its own state. Compiled code is given where t
 arrays), and one of them for the shapes, which are all alike: views without an owner, whose references nobody counts,
 cost nothing to make, where a list of states would count those to some thirty arrays a run. Blocks of jobs are filled in
 Python, for all runs that ask at once.
+
+One file, though a long one: the states of all runs, their layout and the loop that is run over them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Processes: the arrivals of each class, a process for each admitted job that queues for one of the servers, what comes by
 the clock (shifts, breakdowns, an environment), the controller's episode clock, and the solver service that answers it.
 What comes first at equal times: `engine`. The compiled twin (`kernel`) gives the same event log to the last bit.
+
+One file, though a long one: the whole story of a job, from the door to the exit.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ class World(Engine):
 
     name = "simpy"
 
-    def __init__(self, *parts: Any, **more: Any) -> None:
+    def __init__(self, *parts: Any, **more: Any) -> None:  # long: a list of what it remembers
         super().__init__(*parts, **more)
         system, control = self.system, self.control
         self.env = simpy.Environment()

@@ -1,4 +1,4 @@
-r"""The optimality equation in time, integrated backward: what is still to be earned, and which decisions earn it.
+""" "The optimality equation in time, integrated backward: what is still to be earned, and which decisions earn it.
 
 A chain on states x whose rates repeat in time earns at most h(x, t) more than rho a unit of time from t on, where
 
@@ -20,6 +20,8 @@ after which one is wrong is cut where it begins to be (LOCATED), which also tell
 A wrong decision is one that loses more than TIE of the largest reward, so that rounding changes none to and fro.
 
 Plain arithmetic in a fixed order: the same to the last bit on every processor.
+
+One file, though a long one: the equation, a step and the sweep of all steps.
 """
 
 from __future__ import annotations
