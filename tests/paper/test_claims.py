@@ -46,7 +46,7 @@ def test_psrl_is_ahead_at_the_beginning_of_panel_a(prior):
     assert surely_less(found["psrl"], found["ucrl-ac"])
 
 
-@pytest.mark.parametrize(("capacity", "rate"), [(20, 0.3), (50, 0.3)])
+@pytest.mark.parametrize(("capacity", "rate"), [(20, 0.3), pytest.param(50, 0.3, marks=pytest.mark.slow)])
 def test_the_prior_decides_what_psrl_loses(capacity, rate):
     """On two queues where it shows early; docs/reproduction.md has all six."""
     queue = paper_queue(capacity, rate)

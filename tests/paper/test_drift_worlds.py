@@ -13,7 +13,7 @@ from queueing_ucrl.cli import app
 from queueing_ucrl.paper import drift
 
 
-@pytest.mark.parametrize("name", ["jumps", "trend"])
+@pytest.mark.parametrize("name", ["jumps", pytest.param("trend", marks=pytest.mark.slow)])
 def test_the_best_policy_in_time_is_above_following_and_staying(name):
     """rho of the optimum is above that of the best single policy for the mean rates, by the exact long-run gain."""
     queue = drift.worlds()[name].queue
@@ -25,6 +25,7 @@ def test_the_best_policy_in_time_is_above_following_and_staying(name):
     assert best.gain > periodic_gain(queue, [0.0, best.period], [single])
 
 
+@pytest.mark.slow
 def test_losses_are_paired_with_the_optimum(tmp_path):
     arguments = ["reproduce", "drift", "--horizon", "100", "--replications", "2", "--jobs", "1", "--json"]
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])

@@ -340,6 +340,7 @@ def test_the_page_names_experiments_and_figures_that_exist():
 # beyond the paper
 
 
+@pytest.mark.slow
 def test_limits_at_a_tiny_scale(tmp_path):
     """Theory beside simulation: every row of both, within six half intervals of each other where both are numbers."""
     result = run("limits", "--horizon", 2000, "--replications", 2, "--jobs", 1, "--out", tmp_path / "out")
