@@ -1,7 +1,7 @@
 """The attack with data: logs, event logs and fitted scenarios gone wrong, on the command line.
 
 Each command ends with 0, or with 2 and one message, having written and changed nothing; with 1 only where an event log
-breaks a law, or double precision gives no answer. No traceback, no warning, no more than a minute of CPU or 1 GB, nothing
+breaks a law, or double precision gives no answer. No traceback, no warning, no more than 60 s of CPU or 1 GB, nothing
 half-written, and no file that was there is written over unasked.
 """
 

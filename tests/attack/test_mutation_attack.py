@@ -1,7 +1,7 @@
 """The mutation attack: thousands of scenario files and command lines gone wrong, none of which may end badly.
 
 A file is loaded or refused in words. A command ends with 0, or with 2 and a message, having written nothing; with 1
-only where double precision gives no answer. No traceback, no warning of numpy's, no more than a minute of CPU, 1 GB, or a
+only where double precision gives no answer. No traceback, no warning of numpy's, no more than 60 s of CPU, 1 GB, or a
 few kB of message. Files and command lines are generated from the program's own models and options, with a fixed seed.
 """
 
