@@ -14,6 +14,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.model.laws import (
+    SMALLEST_CV,
     Deterministic,
     Erlang,
     Exponential,
@@ -37,8 +38,13 @@ def _exponential(y: FloatArray) -> Fitted:
     return Exponential(1.0 / mean), -y.size * (math.log(mean) + 1.0), 1, lambda t: -np.expm1(-t / mean)
 
 
-def _all_equal(y: FloatArray) -> None:
-    if y[0] == y[-1]:
+def _alike(y: FloatArray) -> bool:
+    """Whether durations differ by less than laws given by their cv can: so do ends less starts of equal ones."""
+    return bool(y[-1] - y[0] <= SMALLEST_CV * y[0])
+
+
+def _not_alike(y: FloatArray) -> None:
+    if _alike(y):
         raise ValueError("all durations are equal")
 
 
@@ -56,7 +62,7 @@ def _gamma_shape(y: FloatArray) -> float:
     from scipy.optimize import brentq
     from scipy.special import digamma
 
-    _all_equal(y)
+    _not_alike(y)
     apart = math.log(math.fsum(y.tolist()) / y.size) - math.fsum(np.log(y).tolist()) / y.size
     if not apart > 1e-10:
         raise ValueError("the durations hardly differ")
@@ -86,7 +92,7 @@ def _erlang(y: FloatArray) -> Fitted:
 def _lognormal(y: FloatArray) -> Fitted:
     from scipy.special import ndtr
 
-    _all_equal(y)
+    _not_alike(y)
     logs = np.log(y)
     mu = math.fsum(logs.tolist()) / y.size
     variance = math.fsum(((logs - mu) ** 2).tolist()) / y.size
@@ -140,7 +146,7 @@ def weibull_law(shape: float, scale: float) -> Law:
 
 
 def _weibull(y: FloatArray) -> Fitted:
-    _all_equal(y)
+    _not_alike(y)
     logs = np.log(y)
     k = weibull_shape(y, np.ones(y.size, dtype=np.bool_))
     top = float(logs.max())
@@ -151,7 +157,7 @@ def _weibull(y: FloatArray) -> Fitted:
 
 def _hyperexponential(y: FloatArray) -> Fitted:
     """Balanced means: phases of probability p_j and rate 2 p_j / mean; p_1 = (1 + spread) / 2, cv^2 from the spread."""
-    _all_equal(y)
+    _not_alike(y)
 
     def phases(p: FloatArray) -> tuple[float, float, float]:
         mean, rare = math.exp(min(max(p[0], -30.0), 30.0)), 0.5 / (1.0 + math.exp(min(max(p[1], -30.0), 30.0)))
@@ -174,7 +180,7 @@ def _hyperexponential(y: FloatArray) -> Fitted:
 
 
 def _pareto(y: FloatArray) -> Fitted:
-    _all_equal(y)
+    _not_alike(y)
     least = float(y[0])
     logs = math.fsum(np.log(y / least).tolist())
     shape = y.size / logs
@@ -185,15 +191,15 @@ def _pareto(y: FloatArray) -> Fitted:
 
 
 def _uniform(y: FloatArray) -> Fitted:
-    _all_equal(y)
+    _not_alike(y)
     low, high = float(y[0]), float(y[-1])
     return Uniform(low, high), -y.size * math.log(high - low), 2, lambda t: (t - low) / (high - low)
 
 
 def _deterministic(y: FloatArray) -> Fitted:
-    if y[0] != y[-1]:
+    if not _alike(y):
         raise ValueError("the durations are not all equal")
-    return Deterministic(float(y[0])), math.inf, 1, lambda t: np.ones(t.size)
+    return Deterministic(float(y[y.size // 2])), math.inf, 1, lambda t: np.ones(t.size)
 
 
 MAKERS: dict[str, Callable[[FloatArray], Fitted]] = {

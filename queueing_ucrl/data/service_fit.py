@@ -23,7 +23,7 @@ from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, largest_ratio, same_law, scaled
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.data.tested import Tested, p_words
-from queueing_ucrl.model.laws import Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
+from queueing_ucrl.model.laws import SMALLEST_CV, Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
 
 LEAST = 10  # durations of a class, to be looked at by itself
 MOST_TESTED = 20_000  # durations of a class in tests and fits: more would tell nothing new, and take minutes
@@ -43,7 +43,7 @@ def _of_moments(law: Law, cv: float) -> Law:
     """The law of the same kind with this coefficient of variation, where there is one."""
     if isinstance(law, Gamma | LogNormal | Weibull) or (isinstance(law, HyperExponential) and cv >= 1.0):
         return replace(law, cv=cv)
-    return Gamma(law.mean, cv) if cv > 0 else law
+    return Gamma(law.mean, cv) if cv >= SMALLEST_CV else law
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,9 @@ def _one_of(name: str, column: str, known: Sequence[str]) -> None:
     if not count:
         more = f" .. ({len(known)} in all)" if len(known) > SHOWN_COLUMNS else ""
         listed = ", ".join(shown(c) for c in known[:SHOWN_COLUMNS]) + more
-        raise ValueError(f"{name}: there is no column {shown(column)}; the columns are {listed or 'none'}")
+        one = len(known) == 1 and column in known[0] and column != known[0].strip()
+        hint = "; is it several? Separate them by commas, semicolons or tabs" if one else ""
+        raise ValueError(f"{name}: there is no column {shown(column)}; the columns are {listed or 'none'}{hint}")
 
 
 def _parquet(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:

@@ -27,14 +27,19 @@ DAY = 86_400_000_000_000  # nanoseconds
 MISSING_WORDS = ("", "na", "n/a", "nan", "nat", "null", "none", "-")
 EMPTY, UNREADABLE, FOREIGN, NUMBER, NAIVE, OFFSET = range(6)  # what a cell may hold; FOREIGN: a date that is not ISO
 _ISO = (
-    r"^(?P<base>\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?)"
+    r"^(?P<base>\d{4}-\d{2}-\d{2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?)"
     r" ?(?P<offset>Z|UTC|[+-]\d{2}(?::?\d{2})?)?$"
 )
 _FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
+_NAMED_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.,]+ ?(?P<zone>[A-Za-z][A-Za-z/_+-]+)$"
 _DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+_GROUPED = (
+    r"^[+-]?(?!0)\d{1,3}(?:[ ,.'\u2019\u00a0\u2009\u202f]\d{2,3})*[ ,.'\u2019\u00a0\u2009\u202f]\d{3}(?:[.,]\d+)?$"
+)
 _TIME_OF_DAY = r"^\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?$"
 _DURATION = r"^(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d(?:\.\d+)?)$"
 _TWO_PARTS = r"^\d+:\d{2}$"
+IN_SPREADSHEETS = (36_526, 73_050)  # days since 1900, as they count them: 2000 to 2099
 SINCE_1970 = {"milliseconds": (9e11, 9e12), "microseconds": (9e14, 9e15), "nanoseconds": (9e17, 9e18)}  # 1998 to 2255
 
 
@@ -101,14 +106,35 @@ def numbers_in(
             f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(text[k])}, which may be hours and "
             f"minutes or minutes and seconds; write hours:minutes:seconds, such as {shown('0:' + text[k])}, or numbers"
         )
-    commas = odd & text.str.match(_DECIMAL_COMMA).to_numpy(dtype=bool)
-    if commas.any():
-        k = int(np.argmax(commas))
-        raise ValueError(
-            f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(text[k])}: "
-            "write decimals with a point, not with a comma"
-        )
+    _refuse_grouped(text, odd, name, column, lines, findings)
     return np.where(odd | empty, np.nan, array), empty, odd
+
+
+def _refuse_grouped(
+    values: pd.Series, odd: BoolArray, name: str, column: str, lines: IntArray, findings: Findings
+) -> None:
+    """A number with a comma for its point, or with its digits in groups, is none to leave out: those from 1,000 on
+    would be missing, and a mean too small. The error shows the first that can mean one thing only, if there is one.
+    """
+    places = np.flatnonzero(odd)
+    remedies = [(k, _remedy(str(values.iloc[k]).strip())) for k in places.tolist()]
+    wrong = [(k, remedy) for k, remedy in remedies if remedy]
+    if wrong:
+        k, remedy = next((one for one in wrong if not one[1].startswith("which")), wrong[0])
+        text = shown(str(values.iloc[k]).strip())
+        raise ValueError(f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {text}: {remedy}")
+
+
+def _remedy(text: str) -> str:
+    """How to write a number that holds commas, or groups of digits; "" of other text."""
+    if re.match(_GROUPED, text):
+        parts, signs = re.split(r"[^\d+-]", text), re.findall(r"[^\d+-]", text)
+        whole = "".join(parts)
+        if signs == [","]:
+            return f"which may be {whole} or {'.'.join(parts)}; write decimals with a point, and no sign for thousands"
+        plain = whole if signs[-1] == signs[0] else f"{''.join(parts[:-1])}.{parts[-1]}"
+        return f"write {plain}, without a sign for thousands"
+    return "write decimals with a point, not with a comma" if re.match(_DECIMAL_COMMA, text) else ""
 
 
 def are_clock_durations(values: pd.Series) -> bool:
@@ -138,6 +164,15 @@ def count_since_1970(values: FloatArray) -> str:
     return next(
         (word for word, (low, high) in SINCE_1970.items() if seen.size and low <= seen.min() and seen.max() < high), ""
     )
+
+
+def days_of_a_spreadsheet(values: FloatArray) -> str:
+    """What numbers that seem to be a spreadsheet's dates stand for, by the first of them; "" for others."""
+    seen = values[~np.isnan(values)]
+    if not (seen.size and IN_SPREADSHEETS[0] <= seen.min() and seen.max() < IN_SPREADSHEETS[1]):
+        return ""
+    day = np.datetime64("1899-12-30T00:00:00") + np.timedelta64(round(float(seen[0]) * 86400), "s")
+    return f"{seen[0]:.10g} is {str(day).replace('T', ' ')}"
 
 
 def cells_of(values: pd.Series) -> Cells:
@@ -177,7 +212,8 @@ def _dates(text: pd.Series) -> tuple[IntArray, IntArray, IntArray]:
     import pandas as pd
 
     parts = text.str.extract(_ISO)
-    dates = pd.to_datetime(parts["base"], format="ISO8601", errors="coerce")
+    base = parts["base"].str.replace(",", ".").str.replace(r"[T ](\d:)", r"T0\1", regex=True)  # 8:15, and 0,5 seconds
+    dates = pd.to_datetime(base, format="ISO8601", errors="coerce")
     there, with_offset = dates.notna().to_numpy(), parts["offset"].notna().to_numpy()
     kinds = np.where(there, np.where(with_offset, OFFSET, NAIVE), UNREADABLE)
     foreign = text.str.match(_FOREIGN).to_numpy(dtype=bool)
@@ -212,6 +248,8 @@ def stamps_of(
     reading = _reading(parsed[first], columns[first], name, first, lines, findings)
     good = {c: _readable(p, columns[c], reading, c, c == first, lines, findings, timezone) for c, p in parsed.items()}
     if reading == NUMBER:
+        for column, p in parsed.items():
+            _refuse_grouped(columns[column], p.kinds == UNREADABLE, name, column, lines, findings)
         if timezone is not None:
             raise ValueError(f"{name}: column {shown(first)} holds numbers: a time zone is for dates only")
         values = {c: np.where(good[c], p.numbers, np.nan) for c, p in parsed.items()}
@@ -246,11 +284,14 @@ def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: Int
             "that can be read in more than one way; write ISO dates, year first, such as 2024-03-31 08:15:00"
         )
     if int(odd.sum()) > max(numbers, dates):
+        _refuse_grouped(values, odd, name, column, lines, findings)
         k = int(np.argmax(odd))
         text = str(values.iloc[k]).strip()
-        hint = "; write decimals with a point, not with a comma" if re.match(_DECIMAL_COMMA, text) else ""
+        hint = ""
         if re.match(_TIME_OF_DAY, text):
             hint = ", a time of day: put its date before it, in the same column"
+        if zone := re.match(_NAMED_ZONE, text):
+            hint = f"; write the offset, such as +01:00, for {zone['zone']}, or leave it out and name the time zone"
         raise ValueError(
             f"{name}: {findings.at(lines[k])}: column {shown(column)} must hold numbers or ISO dates "
             f"such as 2024-03-31 08:15:00, got {shown(text)}{hint}"

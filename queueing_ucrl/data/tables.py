@@ -25,6 +25,7 @@ from queueing_ucrl.data.stamps import (
     are_clock_durations,
     clock_durations,
     count_since_1970,
+    days_of_a_spreadsheet,
     numbers_in,
     stamps_of,
     stripped,
@@ -279,6 +280,12 @@ def _check_epoch(name: str, column: str, stamps: Stamps, draft: _Draft) -> None:
         draft.findings.notes.append(
             f"column {shown(column)} seems to count {counted} since 1970, and so does the scenario: turn it into "
             "seconds (--time-unit seconds) or ISO dates for rates that can be read, and patterns by the hour"
+        )
+    days = "" if counted else days_of_a_spreadsheet(stamps.elapsed[column])
+    if days and draft.unit != "days":
+        draft.findings.notes.append(
+            f"column {shown(column)} may hold a spreadsheet's dates ({days}): if so, count in days (--time-unit "
+            "days), or show the column as yyyy-mm-dd hh:mm:ss and save it again, which tells weekdays too"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -202,7 +203,12 @@ def run_scenario(
     about = {**identity(scenario), **{key: names for key, names in own.items() if names}}
     folder = StudyFolder(out, about, facts)
     where: dict[str, Any] = {"executor": executor, "jobs": jobs, "log": log, "folder": folder}
-    study = run_study(cells, **where, on_result=on_result, on_progress=on_progress)
+    try:
+        study = run_study(cells, **where, on_result=on_result, on_progress=on_progress)
+    except Exception as error:  # a trial's, whatever it is: the study's page tells it
+        with suppress(OSError):
+            folder.write_manifest({**facts, "failed": f"{type(error).__name__}: {error}"})
+        raise
     write_results(study, scenario, folder)
     if settings.precision > 0.0:
         facts |= {"precision": settings.precision, "measure": settings.measure}

@@ -83,6 +83,11 @@ class StoredStudy:
 
     # --- how far it is -----------------------------------------------------------------------------------------------
 
+    @property
+    def failure(self) -> str:
+        """What ended the study's last run before its time; "" where nothing did."""
+        return str(self.manifest.get("failed") or "")
+
     @cached_property
     def finished(self) -> dict[tuple[int, str], int]:
         """How many trials of each cell are done."""

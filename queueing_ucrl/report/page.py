@@ -14,6 +14,8 @@ from queueing_ucrl.report.charts import CONFIG, DATA, Chart
 from queueing_ucrl.report.html import render, source
 from queueing_ucrl.report.vega_bundle import vega
 
+LONGEST_NAME = 24  # characters; longer entries in a column of names are sentences
+
 
 @dataclass(frozen=True)
 class PageTable:
@@ -23,6 +25,11 @@ class PageTable:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
+
+    @property
+    def wide(self) -> list[bool]:
+        """Of each column of names whether it holds sentences, which need more room than names."""
+        return [any(len(row[k]) > LONGEST_NAME for row in self.rows) for k in range(self.names)]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.stored import StoredStudy
 from queueing_ucrl.files import is_plain_file, write_atomically
-from queueing_ucrl.messages import shown_path
+from queueing_ucrl.messages import printable, shortened, shown_path
 from queueing_ucrl.report.comparison_page import comparison_page
 from queueing_ucrl.report.learning_sections import sections_of_learning
 from queueing_ucrl.report.log_sections import sections_of_logs
@@ -28,6 +28,7 @@ REPORT, COMPARISON = "report.html", "comparison.html"
 OURS = b'<meta name="generator" content="queueing_ucrl">'
 POINTS = 6  # of a sweep that are shown in full
 MOST_NAMES = 6  # in a sentence
+LONGEST_FAILURE = 300  # characters
 
 
 def write_study_page(folder: Path) -> Path:
@@ -99,6 +100,12 @@ def _sections(view: StudyView) -> Sequence[Section | None]:
 def _progress(study: StoredStudy) -> list[str]:
     """What there is to say of a study that has not come to its end."""
     done = sum(study.finished.values())
+    if study.failure:
+        shown = "What is shown is of the replications before. " if study.results is not None else ""
+        return [
+            f"This study failed: {shortened(printable(study.failure), LONGEST_FAILURE).rstrip('.')}. {done:,} of "
+            f"{study.wanted:,} trials are done. {shown}The same command goes on from there."
+        ]
     if study.results is not None and done >= study.wanted:
         return []
     if done == 0:

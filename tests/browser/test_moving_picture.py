@@ -64,6 +64,30 @@ def test_it_plays_pauses_steps_and_seeks(opened: Any, tmp_path: Path, scheme: st
     assert shown.wrong == []
 
 
+def test_on_a_page_of_its_own_it_has_all_keys(opened: Any, tmp_path: Path) -> None:
+    """Nothing needs to be clicked first, and the focus may be lost again; a click on Play leaves Space to play."""
+    file, _ = page_of(small_queue(), tmp_path)
+    shown = opened(file)
+    page, status = shown.page, shown.page.locator(".status")
+    began = status.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text() != began
+    page.keyboard.press("Home")
+    assert status.inner_text() == began
+    page.keyboard.press("Space")
+    assert page.locator(".play").inner_text() == "Pause"
+    page.keyboard.press("Space")
+    assert page.locator(".play").inner_text() == "Play"
+    page.click(".play")
+    assert page.evaluate("document.activeElement.className") == "play"
+    page.keyboard.press("Space")
+    assert page.locator(".play").inner_text() == "Play"
+    page.click("h1")
+    page.keyboard.press("End")
+    assert str(shown.page.locator(".seek").input_value()) == "1000"
+    assert shown.wrong == []
+
+
 def test_it_ends_where_the_log_ends_whatever_the_way_there(opened: Any, tmp_path: Path) -> None:
     """Step by step and at once, on systems of every kind: the same words."""
     for number in range(6):

@@ -144,6 +144,31 @@ def test_text_can_be_read_in_the_dark_and_in_print(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_all_charts_come_without_scrolling(opened: Any, page_of: Callable[[str], Path]) -> None:
+    """Those far below the window while nothing else is to do: a page that is printed or searched is whole."""
+    page = opened(page_of("learners"), viewport={"width": 390, "height": 640}).page
+    wait_until(page, "!document.querySelector('figure.chart:not(.drawn)')")
+    assert page.evaluate("scrollY") == 0
+    assert has_marks(page) == []
+
+
+def test_a_page_that_is_printed_at_once_is_whole(opened: Any, page_of: Callable[[str], Path]) -> None:
+    shown = opened(page_of("learners"))
+    at_once = len(shown.page.pdf())
+    assert shown.page.locator("figure.chart:not(.drawn)").count() == 0
+    assert len(shown.page.pdf()) == at_once
+
+
+def test_what_was_asked_has_room_on_a_phone(seen: Callable[[str, str], OpenPage]) -> None:
+    page = seen("fit daily", "phone dark").page
+    rows = page.locator("#tests tbody tr")
+    assert rows.count() >= 9
+    for row in rows.all():
+        box = row.locator("th").nth(1).bounding_box()
+        assert box["width"] >= 220
+        assert box["height"] < 110  # three lines
+
+
 def test_the_slider_moves_the_policy(opened: Any, page_of: Callable[[str], Path]) -> None:
     page = opened(page_of("learners")).page
     drawn(page)
@@ -170,6 +195,21 @@ def test_the_moving_picture_moves(opened: Any, page_of: Callable[[str], Path]) -
     assert page.locator(".queue-animation .status").inner_text() != before
     jobs = page.locator(".queue-animation g.job").count()
     assert jobs >= 1
+
+
+def test_keys_that_no_element_has_go_to_the_picture_in_the_window(opened: Any, page_of: Callable[[str], Path]) -> None:
+    """Arrows, + and -; what moves the page, such as Home, stays the page's."""
+    page = opened(page_of("learners")).page
+    status = page.locator(".queue-animation .status")
+    before = status.inner_text()
+    page.keyboard.press("ArrowRight")  # the picture is far below
+    assert status.inner_text() == before
+    page.locator(".queue-animation svg").scroll_into_view_if_needed()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text() != before
+    page.keyboard.press("Home")
+    assert status.inner_text() != before
+    wait_until(page, "scrollY === 0")
 
 
 def test_the_queue_in_time_zooms(opened: Any, page_of: Callable[[str], Path]) -> None:

@@ -484,3 +484,102 @@ def test_what_can_be_read_in_two_ways_is_refused(header, rows, options, message,
 def test_milliseconds_since_1970_without_a_unit_are_told(tmp_path: Path) -> None:
     path = calls(tmp_path, "t,s", *(f"{1709539200000 + 70001 * k},{k}" for k in range(30)))
     assert any("milliseconds since 1970" in note for note in read_jobs(path, Columns("t", service="s")).notes)
+
+
+def grouped(value: float, sign: str, point: str) -> str:
+    """1234567.5 as an office writes it."""
+    return f"{value:,.2f}".replace(",", "\0").replace(".", point).replace("\0", sign)
+
+
+@pytest.mark.parametrize(
+    ("sign", "point"), [(",", "."), (".", ","), (" ", ","), ("\u202f", "."), ("\u2019", "."), ("'", ".")]
+)
+@settings(max_examples=5)
+@given(value=st.integers(100_000, 10**12).map(lambda n: n / 100))
+def test_groups_of_digits_are_shown_as_the_number_to_write(sign: str, point: str, value: float) -> None:
+    """One such cell among 40 is enough: those from 1,000 on would be left out, and the mean be too small."""
+    services = ["2.5"] * 39 + [grouped(value, sign, point)]
+    frame = pd.DataFrame({"t": [f"{1.371 * k}" for k in range(40)], "k": "a", "s": services})
+    with pytest.raises(ValueError, match=f"row 40: column 's' holds .*: write {value:.2f}, without a sign for thous"):
+        read_jobs(frame, SERVICE)
+    times = frame.assign(t=[*frame["t"][:39], grouped(value, sign, point)])
+    with pytest.raises(ValueError, match=f"row 40: column 't' holds .*: write {value:.2f}, without"):
+        read_jobs(times.assign(s="1"), SERVICE)
+
+
+GROUPS = {
+    "1,234": "which may be 1234 or 1.234",
+    "-1,234": "which may be -1234 or -1.234",
+    "0,125": "write decimals with a point, not with a comma",
+    "12,34,567": "write 1234567",
+    "1,234,567": "write 1234567",
+    "1.234.567": "write 1234567",
+    "1 234": "write 1234",
+    "1,2345": "write decimals with a point",
+}
+
+
+@pytest.mark.parametrize("cell", GROUPS)
+def test_how_a_number_in_groups_may_be_meant(cell: str) -> None:
+    frame = pd.DataFrame({"t": np.arange(40) * 1.37, "k": "a", "s": ["2.5"] * 39 + [cell]})
+    with pytest.raises(ValueError, match=f"row 40: column 's' holds '{cell}': {GROUPS[cell]}"):
+        read_jobs(frame, SERVICE)
+
+
+def test_of_two_such_numbers_that_which_can_mean_one_thing_is_shown() -> None:
+    frame = pd.DataFrame({"t": np.arange(40) * 1.37, "k": "a", "s": ["1,234"] * 39 + ["1,234.5"]})
+    with pytest.raises(ValueError, match=r"row 40: column 's' holds '1,234\.5': write 1234\.5"):
+        read_jobs(frame, SERVICE)
+
+
+@pytest.mark.parametrize("cell", ["10.0.0.1", "2024,03", "1,,234", "1234,567,89x", "12 34", "1,23.4", "a,123"])
+def test_what_is_no_number_in_groups_stays_text(cell: str) -> None:
+    frame = pd.DataFrame({"t": np.arange(40) * 1.37, "k": "a", "s": ["2.5"] * 39 + [cell]})
+    if cell == "2024,03":
+        with pytest.raises(ValueError, match="decimals with a point"):
+            read_jobs(frame, SERVICE)
+    else:
+        assert only(read_jobs(frame, SERVICE)).kind.startswith("text among numbers")
+
+
+def test_dates_as_a_spreadsheet_counts_them_are_told(tmp_path: Path) -> None:
+    """45000.5 is noon of 15 March 2023: of days, hours of the day are right; of another unit nothing would be."""
+    rows = [f"{45000.5 + k / 7:.9f},a,0.5" for k in range(40)]
+    for unit, told in ((None, True), ("minutes", True), ("days", False)):
+        notes = read(tmp_path, rows, SERVICE, time_unit=unit).notes
+        found = [note for note in notes if "a spreadsheet's dates (45000.5 is 2023-03-15 12:00:00)" in note]
+        assert len(found) == told
+        assert all("--time-unit days" in note and "yyyy-mm-dd" in note for note in found)
+    early = [f"{k / 7:.9f},a,0.5" for k in range(40)]
+    assert not any("spreadsheet" in note for note in read(tmp_path, early, SERVICE).notes)
+
+
+def test_hours_of_one_digit_and_seconds_with_a_comma_are_dates(tmp_path: Path) -> None:
+    """As spreadsheets and log files write them: the same moments."""
+    moments = pd.date_range("2024-03-05 08:59:01.25", periods=40, freq="97s")
+    usual = [f"{m:%Y-%m-%d %H:%M:%S.%f},a,1" for m in moments]
+    odd = [f'"{m:%Y-%m-%d} {m.hour}:{m:%M:%S},{m:%f}",a,1' for m in moments]
+    one, other = (read(tmp_path, rows, time_unit="minutes") for rows in (usual, odd))
+    assert np.array_equal(one.times, other.times)
+    assert other.bad_rows == ()
+
+
+def test_a_named_zone_and_another_separator_are_answered(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"write the offset, such as .* for CET, or leave it out and name the time zone"
+    ):
+        read(tmp_path, [f"{m:%Y-%m-%d %H:%M:%S} CET,a,1" for m in pd.date_range("2024-03-05", periods=40, freq="h")])
+    with pytest.raises(ValueError, match=r"there is no column 't'.*Separate them by commas, semicolons or tabs"):
+        read_jobs(written(tmp_path, lines_of(good()).replace(",", "|")), PLAIN)
+
+
+def test_equal_services_by_their_ends_are_equal() -> None:
+    """Ends less starts far from 0 differ in their last bits: they have the law of a constant all the same."""
+    from queueing_ucrl.data.service_laws import fit_service
+
+    starts = np.round(45000.5 + np.cumsum(np.random.default_rng(1).exponential(0.005, 60)), 9)
+    works = np.round(starts + 0.01, 9) - starts
+    assert np.unique(works).size > 1
+    found = fit_service(works)
+    assert found.best.kind == "deterministic"
+    assert found.law.mean == pytest.approx(0.01, rel=1e-9)

@@ -58,8 +58,9 @@ def test_each_test_has_its_picture() -> None:
     for what in asked:
         (picture,) = {place for name, place in pictures.items() if what.startswith(name)}
         assert picture in drawn, what
-    rows = next(section for section in page_of("daily").sections if section.name == "tests").tables[0].rows
-    assert [row[1] for row in rows] == [test.what for test in found.tested if not test.part]
+    table = next(section for section in page_of("daily").sections if section.name == "tests").tables[0]
+    assert table.wide == [False, True]
+    assert [row[1] for row in table.rows] == [test.what for test in found.tested if not test.part]
 
 
 def test_hours_hold_what_was_counted() -> None:

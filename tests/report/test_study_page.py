@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
+from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.experiments.queue_again import queue_again
 from queueing_ucrl.files import plain_data
 from queueing_ucrl.model.policy import Policy
@@ -412,6 +413,33 @@ def test_an_empty_study_says_so(study_folder, tmp_path):
     result = run_cli("report", folder)
     assert result.exit_code == 0
     assert "This study is empty" in (folder / "report.html").read_text()
+
+
+def test_a_failed_study_says_so_until_it_has_come_to_its_end(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text(TEXTS["learners"], encoding="utf-8")
+    scenario, folder = qu.load_scenario(file), tmp_path / "out"
+    done = []
+
+    def fails(result, *_):
+        done.append(result)
+        if len(done) == 5:
+            raise RuntimeError("no <b>gain</b>\x1b " + "x" * 400)
+
+    with pytest.raises(RuntimeError, match="no <b>gain"):
+        run_scenario(scenario, folder, jobs=1, on_result=fails)
+    page = study_page(stored(folder))
+    assert page.warnings[0].startswith("This study failed: RuntimeError: no <b>gain</b>\\x1b xxx")
+    assert "5 of 12 trials are done. The same command goes on from there." in page.warnings[0]
+    assert len(page.warnings[0]) < 500
+    html = page_html(page)
+    assert "<b>gain" not in html
+    assert page.warnings[0] in " ".join(Reader(html).texts)
+    run_scenario(scenario, folder, jobs=1)
+    assert study_page(stored(folder)).warnings == []
+    run_scenario(scenario, tmp_path / "at once", jobs=1)
+    for name in ("manifest.json", "summary.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "at once" / name).read_bytes()
 
 
 def test_a_study_that_is_being_extended_says_so(study_folder, tmp_path):

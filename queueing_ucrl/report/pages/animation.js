@@ -263,22 +263,26 @@ function playQueue(root, data) {
     pace.selectedIndex = k;
   }
 
-  playButton.addEventListener("click", () => { if (playing) { pause(); say(go(at, false)); } else play(); });
+  playButton.addEventListener("click", (event) => {
+    if (playing) { pause(); say(go(at, false)); } else play();
+    if (event.detail) playButton.focus(); // by mouse: some browsers give the focus to nothing then, and keys go elsewhere
+  });
   root.querySelector(".forward").addEventListener("click", () => step(true));
   root.querySelector(".backward").addEventListener("click", () => step(false));
   seek.addEventListener("input", () => moveTo(data.begin + (Number(seek.value) / 1000) * span));
-  root.addEventListener("keydown", (event) => {
+  function press(event, wanted) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = event.target.tagName === "SELECT" || event.target === seek;
     const keys = {
       " ": () => playButton.click(), ArrowRight: () => step(true), ArrowLeft: () => step(false),
       "+": () => faster(1), "-": () => faster(-1), Home: () => moveTo(data.begin - 1), End: () => moveTo(data.end),
     };
-    if (!(event.key in keys) || (typing && event.key !== "+" && event.key !== "-")) return;
+    if (!(event.key in keys) || (wanted && !wanted.includes(event.key)) || (typing && event.key !== "+" && event.key !== "-")) return;
     if (event.target.tagName === "BUTTON" && event.key === " ") return; // presses the button
     event.preventDefault();
     keys[event.key]();
-  });
+  }
+  root.addEventListener("keydown", (event) => press(event));
 
   // the same as a table, made when it is asked for
   const table = root.querySelector("details");
@@ -296,7 +300,21 @@ function playQueue(root, data) {
   reset();
   root.classList.add("still");
   say(lay());
+  return press;
 }
-for (const root of document.querySelectorAll(".queue-animation")) {
-  playQueue(root, JSON.parse(root.querySelector("script[type='application/json']").textContent));
+{
+  const roots = [...document.querySelectorAll(".queue-animation")];
+  const press = roots.map((root) => playQueue(root, JSON.parse(root.querySelector("script[type='application/json']").textContent)));
+  // keys that no element has: on a page of its own a picture takes all, else the first in the window those that the page
+  // has no use for
+  const alone = roots.length === 1 && roots[0].parentElement.matches("main.animation");
+  document.addEventListener("keydown", (event) => {
+    if (event.target !== document.body && event.target !== document.documentElement) return;
+    const seen = roots.findIndex((root) => {
+      const box = root.querySelector("svg").getBoundingClientRect();
+      return box.bottom > 0 && box.top < innerHeight;
+    });
+    if (alone) press[0](event);
+    else if (seen >= 0) press[seen](event, ["ArrowLeft", "ArrowRight", "+", "-"]);
+  });
 }

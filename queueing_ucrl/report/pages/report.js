@@ -7,7 +7,8 @@
     return Array.from({ length: count }, (_, k) => Object.fromEntries(names.map((name) => [name, data[name][k]])));
   };
 
-  // a chart is drawn when it comes near the window: a long page opens at once
+  // a chart is drawn when it comes near the window, the others one by one while nothing else is to do: a long page opens
+  // at once, and is whole when it is printed
   async function draw(figure) {
     const it = JSON.parse(figure.querySelector(":scope > script").textContent);
     const spec = { ...it.spec, config, datasets: { [it.name]: rows(it.data) } };
@@ -24,10 +25,10 @@
     figure.querySelector(".drawing").textContent = "This chart could not be drawn; its words and numbers are below.";
     console.error(error);
   }
-  const begin = (figure) => {
+  const begin = async (figure) => {
     if (figure.classList.contains("begun")) return;
     figure.classList.add("begun");
-    draw(figure).catch((error) => fail(figure, error));
+    await draw(figure).catch((error) => fail(figure, error));
   };
   const figures = [...document.querySelectorAll("figure.chart")];
   const near = new IntersectionObserver((seen) => {
@@ -35,6 +36,12 @@
   }, { rootMargin: "800px" });
   for (const figure of figures) near.observe(figure);
   window.addEventListener("beforeprint", () => figures.forEach(begin));
+  const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
+  const others = async () => {
+    const figure = figures.find((one) => !one.classList.contains("begun"));
+    if (figure) await begin(figure).then(() => idle(others));
+  };
+  window.addEventListener("load", () => idle(others));
 
   // the numbers of a chart, made when they are asked for
   for (const details of document.querySelectorAll("details.numbers")) {
