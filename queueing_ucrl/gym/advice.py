@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queueing_ucrl.accounts.totals import Comparator
-from queueing_ucrl.arrays import BoolArray, FloatArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.beyond import solve_beyond
 from queueing_ucrl.solvers.environment_chain import EnvironmentSolution, environment_chain
@@ -28,6 +28,18 @@ class Advice:
     policy: Policy
     admits: BoolArray
     gap: FloatArray
+
+    def of(self, row: IntArray, job_class: IntArray, time: FloatArray) -> tuple[IntArray, FloatArray]:
+        """(the best action, what the other one loses) for those at these doors; with nobody (-1): 0 and 0."""
+        entry = row * self.admits.shape[1] + job_class
+        nobody = job_class < 0
+        some = bool(nobody.any())
+        if some:
+            entry = np.where(nobody, 0, entry)
+        best, gap = self.admits.take(entry).astype(np.int64), self.gap.take(entry)
+        if some:
+            best[nobody], gap[nobody] = 0, 0.0
+        return best, gap
 
 
 def _advice(policy: Policy, margin: FloatArray) -> Advice:

@@ -148,13 +148,11 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
 
     def _advised(self) -> dict[str, Any]:
         """What the best policy would do with the job at the door; with nobody, reject."""
-        advice, i = self.task.advice, self._job_class
-        assert advice is not None
+        assert self.task.advice is not None
         assert self._kernel is not None
-        if i == NOBODY:
-            return {"optimal_action": 0, "gap": 0.0}
-        row = self._kernel.table_row
-        return {"optimal_action": int(advice.admits[row, i]), "gap": float(advice.gap[row, i])}
+        door = (np.array([n]) for n in (self._kernel.table_row, self._job_class, self._time))
+        best, gap = self.task.advice.of(*door)
+        return {"optimal_action": int(best[0]), "gap": float(gap[0])}
 
     def _earned_in_all(self) -> dict[str, Any]:
         """What the episode has earned, as `Run.rewards` has it, to the last bit."""

@@ -1,11 +1,9 @@
 """Many stepped runs of one system, each taken on to its next arrival with room by one call of compiled code.
 
-Each run is a `SteppedKernel` with its own state. Compiled code is given where the states are (the addresses of their
-arrays), and one of them for the shapes, which are all alike: views without an owner, whose references nobody counts,
-cost nothing to make, where a list of states would count those to some thirty arrays a run. Blocks of jobs are filled in
-Python, for all runs that ask at once.
-
-One file, though a long one: the states of all runs, their layout and the loop that is run over them.
+Those of a plain system have a loop of their own (`plain_runs`). Of any other each run is a `SteppedKernel` with its own
+state. Compiled code is given where the states are (the addresses of their arrays), and one of them for the shapes,
+which are all alike: views without an owner, whose references nobody counts, cost nothing to make, where a list of
+states would count those to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask.
 """
 
 from __future__ import annotations
@@ -18,73 +16,48 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from queueing_ucrl.accounts.totals import Comparator
+from queueing_ucrl.accounts.totals import Comparator, Counts, Totals, totals
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import uncounted, uncounted_inlined
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.simulation import general_loop, patient_loop
+from queueing_ucrl.simulation import general_loop
+from queueing_ucrl.simulation.door_loop import AT_END, AT_START, DONE, NO_ROOM, NOBODY, PAID_AT, Door, Waits, charge
+from queueing_ucrl.simulation.kernel import is_plain
 from queueing_ucrl.simulation.kernel_state import (
     ADMITTED,
     ASKED,
     FULL,
     REFILL,
-    REJECTED,
     Arrivals,
     Buffers,
     Changes,
     GeneralState,
     Noted,
-    PatientState,
     Present,
-    Services,
     Tallied,
     earliest,
 )
-from queueing_ucrl.simulation.ledger import DEPARTED, STARTED
+from queueing_ucrl.simulation.ledger import ABANDONED, BLOCKED, DEPARTED, STARTED
+from queueing_ucrl.simulation.plain_runs import PlainRuns, jobs_kept
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.simulation.steps import SteppedKernel
 from queueing_ucrl.simulation.tournament import Tournament
 
 LINE = 64  # bytes
-JOBS_KEPT = 2048  # of each class in each run
 WAITS_KEPT = 32  # of each run
-NOBODY = -1  # the class of who is at the door where the horizon is reached; what was decided where nothing was
-DONE, NO_ROOM = -1, -2  # why a run came back; from 0 on: the class whose block of jobs is used up
-AT_ADMISSION, AT_START, AT_END = range(3)
-PAID_AT = {"admission": AT_ADMISSION, "start": AT_START, "end": AT_END}
 
 
-_advance_patient, _advance_general = uncounted(patient_loop.advance), uncounted(general_loop.advance)
-
-
-class Door(NamedTuple):
-    """Of each run: what is to be done with the job at the door, and who is there next."""
-
-    decision: IntArray  # REJECTED, ADMITTED, or NOBODY: none is to be carried out
-    decided: BoolArray  # whether one has been, in this episode
-    let_in: IntArray  # the class that the last decision let in; NOBODY: none
-    time: FloatArray
-    in_system: IntArray
-    job_class: IntArray  # NOBODY: the horizon is reached
-    environment: IntArray
-    row: IntArray  # of the table of a policy that may see more than the number of jobs
-    came_back: IntArray
+_advance = uncounted(general_loop.advance)
 
 
 class Payments(NamedTuple):
-    """What is paid, and the waits that cost something, since the last decision."""
+    """What has been paid up to the last decision, and since."""
 
     differ: bool  # whether jobs of a class may pay different amounts
-    charging: bool  # whether waits are to be kept
-    at_end: bool  # whether any pays at the end
     paid_at: IntArray  # by class
     rewards: FloatArray  # R_i
     before: FloatArray  # run, class: payments, or amounts, at the last decision
     paid: FloatArray  # by run
-    who: IntArray  # of each wait: the run
-    wait_class: IntArray
-    wait: FloatArray
-    used: IntArray  # one number: waits
 
 
 @intrinsic  # type: ignore
@@ -146,24 +119,6 @@ def _noted(like: Noted, at: IntArray, k: int) -> Noted:
 @uncounted_inlined
 def _buffers(like: Buffers, at: IntArray, k: int) -> Buffers:
     return Buffers(_at(like.rows, at[k]), _at(like.wait_class, at[k + 1]), _at(like.wait, at[k + 2]))
-
-
-@uncounted_inlined
-def _patient_state(like: PatientState, at: IntArray) -> PatientState:
-    """In the order of `_arrays`."""
-    return PatientState(
-        _at(like.clock, at[0]),
-        _arrivals(like.arrivals, at, 1),
-        Services(_tournament(like.services.ends, at, 7), _at(like.services.idle, at[10])),
-        _at(like.servers, at[11]),
-        _at(like.line, at[12]),
-        _tallied(like.tallied, at, 13),
-        _at(like.ticks, at[19]),
-        _at(like.scaled_rewards, at[20]),
-        _at(like.strides, at[21]),
-        _noted(like.noted, at, 22),
-        _buffers(like.buffers, at, 28),
-    )
 
 
 @uncounted_inlined
@@ -234,15 +189,14 @@ def _decide(clock: Any, door: Door, w: int) -> None:
 
 
 @uncounted_inlined
-def _take_waits(clock: Any, buffers: Buffers, payments: Payments, w: int) -> None:
-    """Keep the waits until somebody knows what they cost."""
-    if payments.charging:
-        for k in range(clock.used_waits):
-            place = payments.used[0]
-            payments.who[place] = w
-            payments.wait_class[place] = buffers.wait_class[k]
-            payments.wait[place] = buffers.wait[k]
-            payments.used[0] = place + 1
+def _take_waits(clock: Any, buffers: Buffers, waits: Waits, w: int) -> None:
+    """Keep them until somebody knows what they cost."""
+    for k in range(clock.used_waits):
+        place = waits.used[0]
+        waits.who[place] = w
+        waits.job_class[place] = buffers.wait_class[k]
+        waits.wait[place] = buffers.wait[k]
+        waits.used[0] = place + 1
     clock.used_waits = 0
 
 
@@ -283,35 +237,6 @@ def _pay(tallied: Tallied, payments: Payments, door: Door, w: int) -> None:
 
 
 @uncounted
-def run_patient(
-    like: PatientState,
-    table: BoolArray,
-    addresses: IntArray,
-    runs: IntArray,
-    horizon: float,
-    door: Door,
-    payments: Payments,
-) -> None:
-    """Each of these runs goes on to its next arrival with room, or comes back before (`Door.came_back`)."""
-    for w in runs:
-        state = _patient_state(like, addresses[w])
-        clock, buffers = state.clock[0], state.buffers
-        _decide(clock, door, w)
-        reason = FULL
-        while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = _advance_patient(state, table, horizon, False, None)
-            _take_waits(clock, buffers, payments, w)
-        if reason == FULL:
-            door.came_back[w] = NO_ROOM
-            continue
-        _arrive(clock, reason, state.arrivals.next, horizon, door, w)
-        if payments.charging and reason != REFILL:
-            if payments.at_end:
-                patient_loop.count_departed(state.tallied.counts, state.servers, state.services.ends.time)
-            _pay(state.tallied, payments, door, w)
-
-
-@uncounted
 def run_general(
     like: GeneralState,
     table: BoolArray,
@@ -320,21 +245,22 @@ def run_general(
     horizon: float,
     door: Door,
     payments: Payments,
+    waits: Waits,
 ) -> None:
-    """As `run_patient`, for all other systems."""
+    """Each of these runs goes on to its next arrival with room, or comes back before (`Door.came_back`)."""
     for w in runs:
         state = _general_state(like, addresses[w])
         clock, buffers = state.clock[0], state.buffers
         _decide(clock, door, w)
         reason = FULL
-        while reason == FULL and payments.used[0] + buffers.wait.size <= payments.wait.size:
-            reason = _advance_general(state, table, horizon, False, None)
-            _take_waits(clock, buffers, payments, w)
+        while reason == FULL and waits.used[0] + buffers.wait.size <= waits.wait.size:
+            reason = _advance(state, table, horizon, False, None)
+            _take_waits(clock, buffers, waits, w)
         if reason == FULL:
             door.came_back[w] = NO_ROOM
             continue
         _arrive(clock, reason, state.arrivals.next, horizon, door, w)
-        if payments.charging and reason != REFILL:
+        if reason != REFILL:
             _pay(state.tallied, payments, door, w)
 
 
@@ -342,41 +268,28 @@ class _OneOfMany(SteppedKernel):
     waits_kept = WAITS_KEPT
 
     def _jobs_at_a_time(self) -> int:
-        return min(JOBS_KEPT, super()._jobs_at_a_time())
+        return jobs_kept(self.system, self.horizon)
 
 
 class SteppedRuns:
     """So many runs of a system, decided at the door all at once.
 
-    charging: whether it is told what was earned (`earned`). policy: its rows are in `door.row`; it decides nothing.
+    policy: its rows are in `door.row`; it decides nothing.
     """
 
-    def __init__(
-        self, comparator: Comparator, horizon: float, count: int, *, charging: bool, policy: Policy | None = None
-    ) -> None:
+    def __init__(self, comparator: Comparator, horizon: float, count: int, policy: Policy | None = None) -> None:
         system = comparator.system
         self.comparator, self.horizon, self.policy = comparator, horizon, policy
         self.kernels: list[SteppedKernel | None] = [None] * count
         self._like: SteppedKernel | None = None  # its state has the shapes of all
         self._addresses = np.zeros((count, 0), dtype=np.int64)
         self._states = np.zeros((count, 0), dtype=np.uint8)  # a run's arrays are neighbours, whom the processor knows
-        whole = (np.full(count, NOBODY, dtype=np.int64) for _ in range(7))
-        self.door = Door(next(whole), np.zeros(count, dtype=np.bool_), next(whole), np.zeros(count), *whole)
-        m, room = len(system.classes), WAITS_KEPT * (count + 1)
-        self._payments = Payments(
-            system.pays_differ,
-            charging,
-            any(c.reward_at == "end" for c in system.classes),
-            np.array([PAID_AT[c.reward_at] for c in system.classes], dtype=np.int64),
-            np.array(system.job_rewards),
-            np.zeros((count, m)),
-            np.zeros(count),
-            np.zeros(room, dtype=np.int64),
-            np.zeros(room, dtype=np.int64),
-            np.zeros(room),
-            np.zeros(1, dtype=np.int64),
-        )
-        self._charged = np.zeros(count)
+        self.door, m = Door.of(count), len(system.classes)
+        paid_at = np.array([PAID_AT[c.reward_at] for c in system.classes], dtype=np.int64)
+        amounts = np.zeros((count, m)), np.zeros(count)
+        self._payments = Payments(system.pays_differ, paid_at, np.array(system.job_rewards), *amounts)
+        self._waits = Waits.room_for(WAITS_KEPT * (count + 1))
+        self._charged, self._cost = np.zeros(count), np.zeros((count, m))
 
     def begin(self, runs: Sequence[int], seeds: Sequence[int], replications: Sequence[int]) -> None:
         """These runs start anew, each with its seed and replication, and go to their first arrivals."""
@@ -393,33 +306,33 @@ class SteppedRuns:
             self._addresses[w] = [array.ctypes.data for array in _arrays(kernel.state)]
             self.door.decision[w] = self.door.let_in[w] = NOBODY
             self.door.decided[w] = False
-            self._payments.before[w] = 0.0
+            self._payments.before[w] = self._cost[w] = 0.0
             self._charged[w] = 0.0
-        self.go_on(np.array(runs, dtype=np.int64))
+        self._go_on(np.array(runs, dtype=np.int64))
 
     def decide(self, runs: IntArray, admit: BoolArray) -> None:
         """What is done with the jobs at the doors of these runs; they go on to their next arrivals."""
-        self.door.decision[runs] = np.where(admit, ADMITTED, REJECTED)
+        self.door.decision[runs] = admit
         self._charged[self.door.decided] = 0.0  # else it goes with the first decision
-        self.go_on(runs)
+        self._go_on(runs)
 
-    def go_on(self, runs: IntArray) -> None:
-        """These runs go to their next arrivals."""
+    def _go_on(self, runs: IntArray) -> None:
         assert self._like is not None
-        like, came_back = self._like, self.door.came_back
-        run_all: Any = run_patient if like.plain else run_general
-        assert like.control.policy is not None
-        table = like.control.policy.admits
+        assert self._like.control.policy is not None
+        like: Any = self._like.state
+        came_back, table = self.door.came_back, self._like.control.policy.admits
         while runs.size:
-            run_all(like.state, table, self._addresses, runs, self.horizon, self.door, self._payments)
-            if self._payments.charging:
-                self._charge()
+            run_general(like, table, self._addresses, runs, self.horizon, self.door, self._payments, self._waits)
+            self._charge()
             runs = runs[came_back[runs] != DONE]
             for w, block in zip(runs.tolist(), came_back[runs].tolist(), strict=True):
-                kernel = self.kernels[w]
-                assert kernel is not None
                 if block >= 0:
-                    kernel._fill(block)
+                    self._kernel(w)._fill(block)
+
+    def _kernel(self, w: int) -> SteppedKernel:
+        kernel = self.kernels[w]
+        assert kernel is not None
+        return kernel
 
     def earned(self) -> FloatArray:
         """Of each run, what was paid less what was charged since its last decision: `SteppedKernel.earned`."""
@@ -427,8 +340,27 @@ class SteppedRuns:
 
     def _charge(self) -> None:
         """What the waits cost that were kept, run by run in their order."""
-        payments, waits = self._payments, slice(0, int(self._payments.used[0]))
         assert self._like is not None
-        costs = self._like.ledger.waits.costs(payments.wait_class[waits], payments.wait[waits])
-        np.add.at(self._charged, payments.who[waits], costs)
-        payments.used[0] = 0
+        used = int(self._waits.used[0])
+        cost = self._like.ledger.waits.costs(self._waits.job_class[:used], self._waits.wait[:used])
+        charge(self._waits, cost, self._charged, self._cost)
+
+    def totals(self, runs: IntArray) -> Totals:
+        """What these have earned so far, a row a run."""
+        tallies = [self._kernel(w).state.tallied for w in runs.tolist()]
+        admitted, rejected = (np.stack([getattr(one, name) for one in tallies]) for name in ("admitted", "rejected"))
+        by = {name: np.stack([one.counts[row] for one in tallies]) for name, row in COUNTED.items()}
+        paid = np.stack([one.paid[0] for one in tallies]) if self._payments.differ else None
+        times = np.full(runs.size, self.horizon)
+        return totals(Counts(times, admitted, rejected, cost=self._cost[runs], paid=paid, **by), self.comparator)
+
+
+COUNTED = {"blocked": BLOCKED, "started": STARTED, "departed": DEPARTED, "abandoned": ABANDONED}
+
+
+def stepped_runs(
+    comparator: Comparator, horizon: float, count: int, policy: Policy | None = None
+) -> PlainRuns | SteppedRuns:
+    """So many runs of a system, by the loop that is made for it."""
+    kind = PlainRuns if is_plain(comparator.system) else SteppedRuns
+    return kind(comparator, horizon, count, policy)

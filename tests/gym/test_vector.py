@@ -17,15 +17,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 
 from queueing_ucrl.gym import ID, AdmissionControl, AdmissionControlVector  # noqa: E402
 
-NOT_TOLD = ("episode_realised_reward", "episode_expected_reward")  # by the vector form
-
 
 def compare(given: Any, expected: Any, where: str) -> None:
     """Infos, nested as Gymnasium nests them."""
     if isinstance(expected, dict):
-        wanted = {name for name in expected if name.removeprefix("_") not in NOT_TOLD}
-        assert set(given) == wanted, where
-        for name in wanted:
+        assert set(given) == set(expected), where
+        for name in expected:
             compare(given[name], expected[name], f"{where}/{name}")
     elif expected.dtype == object:
         for one, other in zip(given, expected, strict=True):
@@ -45,15 +42,27 @@ def play_both(worlds: int, steps: int, seed: int, mode: AutoresetMode, **options
     given, expected = ours.reset(seed=seed), theirs.reset(seed=seed)
     random, ended = np.random.default_rng(seed), 0
     for step in range(steps):
-        assert given[0].dtype == expected[0].dtype
-        for one, other in zip(given[:-1], expected[:-1], strict=True):
-            assert np.array_equal(one, other), step
-        compare(given[-1], expected[-1], f"step {step}")
-        at_door = given[-1]["job_class"] >= 0
-        actions = (random.random(worlds) < 0.6) & at_door
+        alike(given, expected, f"step {step}")
+        actions = (random.random(worlds) < 0.6) & ours.action_masks()[:, 1]
         given, expected = ours.step(actions.astype(np.int64)), theirs.step(actions.astype(np.int64))
-        ended += int(given[3].sum())
+        over = given[3]
+        ended += int(over.sum())
+        if mode is AutoresetMode.DISABLED and over.any():  # in two calls, and now and then one that is not over
+            alike(given, expected, f"step {step}")
+            first = over & (random.random(worlds) < 0.5)
+            for mask in (first, (over & ~first) | (random.random(worlds) < 0.1)):
+                if mask.any():
+                    given, expected = (envs.reset(options={"reset_mask": mask.copy()}) for envs in (ours, theirs))
+                    alike(given, expected, f"reset {step}")
     return ended
+
+
+def alike(given: Any, expected: Any, where: str) -> None:
+    """What a step, or a reset, gives."""
+    assert given[0].dtype == expected[0].dtype
+    for one, other in zip(given[:-1], expected[:-1], strict=True):
+        assert np.array_equal(one, other), where
+    compare(given[-1], expected[-1], where)
 
 
 def drawn(number: int) -> qu.System:
@@ -63,10 +72,10 @@ def drawn(number: int) -> qu.System:
 
 @pytest.mark.parametrize("number", range(12))
 def test_random_systems_step_as_one_by_one(number: int) -> None:
-    """Several episodes of several worlds; both ways to begin the next episode, both rewards."""
+    """Several episodes of several worlds; all ways to begin the next episode, both rewards."""
     system = drawn(number)
     horizon = 40.0 / sum(c.peak_rate for c in system.classes)
-    mode = AutoresetMode.NEXT_STEP if number % 3 else AutoresetMode.SAME_STEP
+    mode = tuple(AutoresetMode)[number % 3]
     reward = "expected" if number % 4 == 0 and not system.not_markov else "realised"
     assert play_both(4, 90, number, mode, system=system, horizon=horizon, reward=reward) > 3
 
@@ -165,7 +174,17 @@ def test_other_wrong_calls_are_refused() -> None:
     empty.reset(seed=1)
     with pytest.raises(ValueError, match="masked in world 1: nobody is at the door"):
         empty.step(np.array([0, 1]))
-    with pytest.raises(ValueError, match="autoreset_mode must be NextStep or SameStep, got 'Disabled'"):
-        AdmissionControlVector(2, "quickstart", autoreset_mode="Disabled")
+    with pytest.raises(ValueError, match="autoreset_mode must be NextStep, SameStep or Disabled, got 'Later'"):
+        AdmissionControlVector(2, "quickstart", autoreset_mode="Later")
+    never = AdmissionControlVector(2, system=paper_queue(), horizon=1e-9, autoreset_mode="Disabled")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="reset all worlds before some"):
+        never.reset(options={"reset_mask": np.array([True, False])})
+    never.reset(seed=1)
+    for mask in ([True], [1, 0], [False, False], None):
+        with pytest.raises(ValueError, match="reset_mask must be a truth value for each of 2 worlds"):
+            never.reset(options={"reset_mask": mask})
+    never.step(np.array([0, 0]))
+    with pytest.raises(gymnasium.error.ResetNeeded, match="the episode of world 0 is over"):
+        never.step(np.array([0, 0]))
     with pytest.raises(ValueError, match="num_envs must be a whole number of at least 1"):
         AdmissionControlVector(0, "quickstart")
