@@ -1,6 +1,6 @@
-"""The figures of docs/plots.md.
+"""The figures of docs/plots.md, and those of docs/model.md and docs/impatience.md: all by `qu.plot`.
 
-python analysis/plots.py [--out docs]
+python analysis/plots.py [--out docs] [--only NAME]
 """
 
 from __future__ import annotations
@@ -37,13 +37,43 @@ def long_log() -> bytes:
     return figure_bytes(axes.figure)
 
 
+def who_is_let_in() -> bytes:
+    """The best policy of the call centre, in which a class is turned away from a number on: docs/model.md."""
+    queue = qu.load_scenario("call-centre").queue
+    axes = qu.plot.policy(qu.solve(queue), class_names=queue.class_names)
+    axes.figure.set_size_inches(8, 2.4)
+    return figure_bytes(axes.figure)
+
+
+def waits_of_the_impatient() -> bytes:
+    """Waits of jobs that were served, and their law, of the queue of docs/impatience.md."""
+    classes = [
+        qu.JobClass("gold", 3.0, 20.0, qu.Linear(1.0), abandonment_cost=2.0, reward_at="end"),
+        qu.JobClass("basic", 3.0, 10.0, qu.Linear(1.0)),
+    ]
+    queue = qu.Queue(5, 20, 1.0, classes, patience=qu.Exponential(0.5))
+    axes = qu.plot.waits(qu.simulate(queue, "oracle", horizon=1_000, seed=7))
+    axes.figure.set_size_inches(8, 4.2)
+    return figure_bytes(axes.figure)
+
+
+FIGURES = {
+    "plots-overview": overview,
+    "plots-queue": long_log,
+    "model-policy": who_is_let_in,
+    "impatience-waits": waits_of_the_impatient,
+}
+
+
 def main() -> None:
     """Write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs"))
-    out = parser.parse_args().out
-    (out / "plots-overview.png").write_bytes(overview())
-    (out / "plots-queue.png").write_bytes(long_log())
+    parser.add_argument("--only", choices=tuple(FIGURES))
+    options = parser.parse_args()
+    for name, make in FIGURES.items():
+        if options.only in (None, name):
+            (options.out / f"{name}.png").write_bytes(make())
 
 
 if __name__ == "__main__":

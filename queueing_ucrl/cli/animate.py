@@ -48,10 +48,14 @@ def animate(
         queue = known.get("queue")
         servers = queue.get("servers") if isinstance(queue, dict) else None
         found = stretch_of(frames_of(log), begin, last, servers if isinstance(servers, int) else None)
-        who = known.get("controller", "")
-        title = f"{log.stem}: {who}" if who else log.stem
-        about = f"From time {begin:g} to {last:g}" + (f", seed {known['seed']}." if "seed" in known else ".")
-        write_atomically(page, animation_page(found, title, about).encode())
+        who = known.get("label") or known.get("controller", "")
+        what = str(known.get("title") or log.stem)
+        title = f"{what}: {who}" if who else what
+        units = known.get("units")
+        unit = str(units.get("time") or "") if isinstance(units, dict) else ""
+        words = f"From time {begin:g} to {last:g} {unit}".rstrip()
+        about = words + (f", seed {known['seed']}." if "seed" in known else ".")
+        write_atomically(page, animation_page(found, title, about, unit or None).encode())
         typer.echo(f"the moving picture: {shown_path(page)}")
         if open_it and not typer.launch(page.absolute().as_uri()):
             end("no browser could be started; open the page by a double click", 0)

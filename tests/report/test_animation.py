@@ -151,6 +151,17 @@ def test_the_page_holds_the_stretch_and_needs_no_network(tmp_path: Path) -> None
     assert again.read_bytes() == page.read_bytes()
 
 
+def test_a_log_of_a_study_has_the_title_and_the_unit_of_its_scenario(tmp_path: Path) -> None:
+    from page_studies import made
+
+    log = next(made("learners", tmp_path).rglob("events/*/oracle/000000.parquet"))
+    assert animate(log, "--from", 10, "--to", 20, "--out", tmp_path / "page.html").exit_code == 0
+    text = (tmp_path / "page.html").read_text()
+    assert "<h1>Learners: oracle</h1>" in text
+    assert "From time 10 to 20 minutes, seed 1." in text
+    assert data_of(tmp_path / "page.html")["unit"] == "minutes"
+
+
 def test_without_an_end_it_shows_500_events(tmp_path: Path) -> None:
     log = log_file(tmp_path)
     assert animate(log, "--from", 3).exit_code == 0
