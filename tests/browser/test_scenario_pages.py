@@ -17,7 +17,8 @@ from queueing_ucrl.report.study_page import write_study_page
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
 JOBS = 150.0  # that come, about, in a replication
-WIDE, PHONE = {"width": 1000, "height": 700}, {"width": 360, "height": 640}
+OF_EACH_KIND = ("call-centre-day", "lunch-counter", "network-bursts", "rush-hours", "spot-cluster")
+PHONE = {"width": 360, "height": 640}
 pytestmark = pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
 
 
@@ -39,6 +40,16 @@ def page_of(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[
     return of
 
 
+def serious(page: Any) -> list[tuple[str, str]]:
+    """What axe-core finds serious, where it is installed."""
+    try:
+        from axe_playwright_python.sync_playwright import Axe
+    except ImportError:
+        return []
+    found = Axe().run(page).response["violations"]
+    return [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+
+
 def check_whole(shown: OpenPage) -> None:
     drawn(shown.page)
     assert has_marks(shown.page) == []
@@ -51,6 +62,8 @@ def test_the_page_of_every_scenario_opens_whole(opened: Any, page_of: Callable[[
     shown = opened(page_of(file))
     page = shown.page
     check_whole(shown)
+    if file.stem in OF_EACH_KIND:
+        assert serious(page) == []
     assert page.locator("figure.chart").count() >= 4
     title = qu.load_scenario(file).title
     assert title in page.locator("h1").inner_text()
