@@ -144,8 +144,10 @@ class Fit:
 
     def to_toml(self, trace: str | None = None) -> str:
         """The scenario file; `trace` is the name of the file beside it that holds `trace`."""
+        from queueing_ucrl.scenario.json_schema import DIRECTIVE
+
         blocks = self.blocks if trace is None else [*self.blocks, _data_block(self.table, trace)]
-        return text_of(blocks)
+        return f"{DIRECTIVE}\n{text_of(blocks)}"
 
     def plain_data(self) -> dict[str, Any]:
         """For JSON."""

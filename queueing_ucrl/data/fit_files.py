@@ -99,10 +99,12 @@ def _alone_in(folder: Path) -> Iterator[None]:
 def write_fit(
     fit: Fit, files: FitFiles, figure: bytes | None = None, page: bytes | None = None, *, force: bool = False
 ) -> list[Path]:
-    """Write all of them under other names first, then give them theirs, the scenario last.
+    """Write all of them under other names first, then give them theirs, the scenario last; its schema beside it.
 
     Two fits at once do not mix their files; without `force`, what came to be there meanwhile is left as it is.
     """
+    from queueing_ucrl.scenario.json_schema import put_schema_beside
+
     contents = {files.trace: trace_bytes(fit)}
     contents |= {path: made for path, made in ((files.figure, figure), (files.page, page)) if made is not None}
     contents[files.scenario] = fit.to_toml(files.trace.name).encode()
@@ -123,4 +125,5 @@ def write_fit(
         for part in parts.values():
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+    put_schema_beside(files.scenario)
     return [files.scenario, *(path for path in contents if path != files.scenario)]

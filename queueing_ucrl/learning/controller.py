@@ -255,8 +255,8 @@ class Belief(Protocol):
 class Plan:
     """What to do until the next review: a policy, or a model whose best policy is to be found."""
 
-    until: float = math.inf  # when to be asked again
     policy: Policy | None = None
+    until: float = math.inf  # when to be asked again
     request: SolveRequest | None = None
     visit_limits: IntArray | None = None  # by state: also be asked once so many ticks (visits) found the chain there
     departure_limit: int | None = None  # also be asked once so many jobs have left since this review

@@ -57,7 +57,7 @@ class CountsSession:
 
     def _everybody(self, belief: ClassEstimates | None) -> Plan:
         policy = Policy.admit_all(self.knowledge.capacity, self.knowledge.class_count)
-        return Plan(self.clock.end, policy=policy, departure_limit=self.awaited or None, belief=belief)
+        return Plan(until=self.clock.end, policy=policy, departure_limit=self.awaited or None, belief=belief)
 
     def first(self) -> Plan:
         return self._everybody(None)
@@ -80,7 +80,7 @@ class CountsSession:
             service = np.where(told, service, np.nanmin(service)) if told.any() else service
         if not rates.any():
             return self._everybody(belief)
-        return Plan(self.clock.end, policy=solve_counts(self._system(rates, service)).policy, belief=belief)
+        return Plan(until=self.clock.end, policy=solve_counts(self._system(rates, service)).policy, belief=belief)
 
     def _system(self, rates: FloatArray, service: FloatArray) -> System:
         """The system that is believed in."""

@@ -99,11 +99,11 @@ class LearningSession(Generic[B]):
             until, limits["arrival_limit"] = self.clock.start + self.arrivals.longest, self.arrivals.limit
         truncation = self.estimator.truncation(self.clock.length)
         if planned is None:
-            return Plan(until, policy=self.initial, truncation=truncation, belief=belief, **limits)
+            return Plan(until=until, policy=self.initial, truncation=truncation, belief=belief, **limits)
         request = SolveRequest(
             planned.model,
             self.solver,
             epsilon=known.max_reward / self.clock.length,  # eps_k = R_max / t_k
             uniformization=self.uniformization,
         )
-        return Plan(until, request=request, truncation=truncation, belief=planned.belief, **limits)
+        return Plan(until=until, request=request, truncation=truncation, belief=planned.belief, **limits)

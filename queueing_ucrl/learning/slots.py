@@ -90,10 +90,10 @@ class SlotSession:
         rates = counts.rates()[counts.slot(now + 1e-9 * counts.period)]
         until, belief = counts.boundary(now), PointEstimate(rates)
         if self.best is not None:
-            return Plan(min(until, self.best.next_switch(now)), policy=self.best.at(now), belief=belief)
+            return Plan(until=min(until, self.best.next_switch(now)), policy=self.best.at(now), belief=belief)
         model = model_at(self.knowledge, rates, None)
         assert model is not None
-        return Plan(until, request=SolveRequest(model, self.solver), belief=belief)
+        return Plan(until=until, request=SolveRequest(model, self.solver), belief=belief)
 
     def _cut(self, plan: Plan, now: float) -> Plan:
         return replace(plan, until=min(plan.until, self.counts.boundary(now)))

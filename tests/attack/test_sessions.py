@@ -82,7 +82,7 @@ NO_PLANS = [None, ALL, ALL.admits, True, "admit", 3.0, [], {}, (10.0, ALL), np.o
 def test_what_is_no_plan_is_refused(engine, answer):
     for guest in (
         controller(first=lambda: answer),
-        controller(first=lambda: qu.Plan(5.0, policy=ALL), review=lambda tally: answer),
+        controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=lambda tally: answer),
     ):
         assert refusal(guest, engine).startswith("controller guest: a session must answer with a Plan, got ")
 
@@ -90,7 +90,7 @@ def test_what_is_no_plan_is_refused(engine, answer):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("until", [5.0, 4.0, 0.0, -1.0, -math.inf, math.nextafter(5.0, 0.0), np.float64(5.0)])
 def test_a_review_that_is_not_in_the_future_is_refused(engine, until):
-    guest = controller(first=lambda: qu.Plan(5.0, policy=ALL), review=lambda tally: qu.Plan(until, policy=ALL))
+    guest = controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=lambda tally: qu.Plan(until=until, policy=ALL))
     assert "controller guest: asked for a review at" in refusal(guest, engine)
 
 
@@ -133,8 +133,8 @@ def test_a_plan_checks_its_parts(parts, message):
     "until", [10**400, math.inf, 10**9, np.float32(1e9), np.int64(10**9)], ids=lambda u: str(u)[:9]
 )
 def test_the_time_of_a_review_may_be_any_number(until):
-    assert type(qu.Plan(until, policy=ALL).until) is float
-    assert qu.simulate(QUEUE, controller(first=lambda: qu.Plan(until, policy=ALL)), horizon=5.0).controller == "guest"
+    assert type(qu.Plan(until=until, policy=ALL).until) is float
+    assert qu.simulate(QUEUE, controller(first=lambda: qu.Plan(until=until, policy=ALL)), horizon=5.0).controller == "guest"
 
 
 NO_LIMITS = [*([one] * 5 for one in (1.5, math.nan, 0, -1, None, True, 2**63, 10**30)), [1] * 4, [[1] * 5], 3, "11111"]
@@ -166,7 +166,7 @@ def test_what_is_no_session_is_refused(session):
 
 
 def test_a_session_that_wants_to_be_asked_again_can_be():
-    guest = controller(first=lambda: qu.Plan(5.0, policy=ALL), review=None)
+    guest = controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=None)
     assert "must return a session with `review`" in refusal(guest)
 
 
@@ -201,7 +201,7 @@ def test_an_error_of_the_controller_s_own_comes_through(engine, where):
 
     parts = {where: fail}
     if where == "review":
-        parts["first"] = lambda: qu.Plan(5.0, policy=ALL)
+        parts["first"] = lambda: qu.Plan(until=5.0, policy=ALL)
     with pytest.raises(OwnError, match=where):
         qu.simulate(QUEUE, controller(**parts), horizon=50.0, engine="auto" if where == "decide" else engine)
 
@@ -224,14 +224,14 @@ def test_a_session_cannot_change_the_queue_through_what_it_is_shown(engine):
     def vandal(tally):
         for array in (tally.arrivals, tally.admissions, tally.time_in_state):
             array[...] = -1  # its own copies
-        return qu.Plan(tally.now + 5.0, policy=ALL)
+        return qu.Plan(until=tally.now + 5.0, policy=ALL)
 
     guest = controller(begin=begin, knows_truth=True)
     fresh = qu.Queue(1, 4, 1.0, list(QUEUE.classes))
     plain = qu.simulate(fresh, "admit-all", horizon=50.0, seed=3, engine=engine).summary()
     assert qu.simulate(fresh, guest, horizon=50.0, seed=3, engine=engine).summary() == {**plain, "controller": "guest"}
     assert len(tried) == 13
-    guest = controller(first=lambda: qu.Plan(5.0, policy=ALL), review=vandal)
+    guest = controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=vandal)
     run = qu.simulate(fresh, guest, horizon=50.0, seed=3, engine=engine)
     assert run.summary()["classes"] == plain["classes"]
     assert np.all(run.episodes.arrivals >= 0)

@@ -39,7 +39,8 @@ def test_two_commands(calls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert result.exit_code == 0, result.output
     assert "Arrivals of sales are close to Poisson" in result.stdout
     assert "next: queueing-ucrl run calls.toml" in result.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.csv", "calls.toml", "calls.trace.parquet"]
+    files = ["calls.csv", "calls.toml", "calls.trace.parquet", "scenario.schema.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
     short = ["--horizon", "50", "--replications", "2", "--jobs", "1", "--out", "out"]
     second = CliRunner().invoke(app, ["run", "calls.toml", *short])
     assert second.exit_code == 0, second.output

@@ -17,6 +17,7 @@ from queueing_ucrl.data.fit_files import FitFiles, files_for, write_fit
 from queueing_ucrl.data.fitted_world import given_values
 from queueing_ucrl.data.scenario_text import law_table, outward, toml_value
 from queueing_ucrl.data.synthetic import synthetic_log, write_log
+from queueing_ucrl.scenario.json_schema import DIRECTIVE, FILE_NAME
 from queueing_ucrl.scenario.parts import LawTable
 
 QUICKSTART = qu.load_scenario("quickstart").system
@@ -114,6 +115,8 @@ def test_the_file_is_the_system(fitted: Fit, tmp_path: Path) -> None:
     files = FitFiles(tmp_path / "calls.toml")
     written = write_fit(fitted, files)
     assert written == [files.scenario, files.trace]
+    assert files.scenario.read_text().splitlines()[0] == DIRECTIVE == f"#:schema ./{FILE_NAME}"  # for editors
+    assert json.loads((tmp_path / FILE_NAME).read_text())["$comment"] == f"named by {DIRECTIVE}"
     loaded = qu.load_scenario(files.scenario)
     assert loaded.system == fitted.system
     assert loaded.data is not None
@@ -319,7 +322,7 @@ def test_fits_at_once_do_not_mix_their_files(fitted: Fit, tmp_path: Path, monkey
         for one in both:
             one.join()
         assert files.scenario.read_text() == files.trace.read_text()
-    assert len(list(tmp_path.iterdir())) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["calls.toml", "calls.trace.parquet", FILE_NAME]
 
 
 def test_a_law_in_a_file_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

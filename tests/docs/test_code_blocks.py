@@ -1,7 +1,8 @@
 """What the pages show is true: Python blocks run and print what they should, commands are ones that the program parses.
 
 Sybil finds the Python blocks; those of a page share their names, and those of extending.md stand each for itself, in a
-file of its own. recipes.md, which needs other programs, has tests of its own (test_recipes.py).
+file of its own. recipes.md, which needs other programs, has tests of its own (test_recipes.py), and so has
+gymnasium.md (tests/gym/test_page.py).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PROGRAM: Any = typer.main.get_command(app)
 SYBIL = Sybil([PythonCodeBlockParser()], path=str(ROOT))
-APART = {"recipes.md", "extending.md"}
+APART = {"recipes.md", "extending.md", "gymnasium.md"}
 WITH_PYTHON = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8") and page.name not in APART]
 PRINTED = {  # what a page's blocks print, all together
     "agents.md": r"regret.* compiled.*everybody",
@@ -49,6 +50,7 @@ PARTS = {  # of extending.md, by the heading
     "A holding cost": r"\(6, 2\).*regret",
     "A law of service": "class 'gold': its service times are not exponential.*reward",
     "Arrivals": r"1\.0+ +admit.*2\.25\d* +block",
+    "The smallest controller": r"12\.0 +\[8, 0\].*13\.0 +\[8, 8\].*lunch-break +\d",
     "A learner": r"count-and-hope \(margin=0.0\).*oracle +0\.0",
     "An account": "regret.*thompson +oracle",
     "A column of the event log": "servers_free.*0.* 2",
