@@ -90,7 +90,7 @@ def test_what_is_no_plan_is_refused(engine, answer):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("until", [5.0, 4.0, 0.0, -1.0, -math.inf, math.nextafter(5.0, 0.0), np.float64(5.0)])
 def test_a_review_that_is_not_in_the_future_is_refused(engine, until):
-    guest = controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=lambda tally: qu.Plan(until=until, policy=ALL))
+    guest = controller(first=lambda: qu.Plan(until=5.0, policy=ALL), review=lambda tally: qu.Plan(ALL, until=until))
     assert "controller guest: asked for a review at" in refusal(guest, engine)
 
 
@@ -133,8 +133,8 @@ def test_a_plan_checks_its_parts(parts, message):
     "until", [10**400, math.inf, 10**9, np.float32(1e9), np.int64(10**9)], ids=lambda u: str(u)[:9]
 )
 def test_the_time_of_a_review_may_be_any_number(until):
-    assert type(qu.Plan(until=until, policy=ALL).until) is float
-    assert qu.simulate(QUEUE, controller(first=lambda: qu.Plan(until=until, policy=ALL)), horizon=5.0).controller == "guest"
+    assert type(qu.Plan(ALL, until=until).until) is float
+    assert qu.simulate(QUEUE, controller(first=lambda: qu.Plan(ALL, until=until)), horizon=5.0).controller == "guest"
 
 
 NO_LIMITS = [*([one] * 5 for one in (1.5, math.nan, 0, -1, None, True, 2**63, 10**30)), [1] * 4, [[1] * 5], 3, "11111"]
