@@ -362,12 +362,14 @@ def _(bootstrap, day_cv, n_alike, n_differ, of_plans, own_rates, rate, tested_da
     _words = (
         "The two plans are the same number here."
         if n_alike == n_differ
-        else f"On the same days the plan for days that differ earns {_mean:,.1f} an hour more than the other (95 % "
-        f"{_low:,.1f} to {_high:,.1f})."
+        else f"On the same days the plan for days that differ earns {abs(_mean):,.1f} an hour "
+        f"{'more' if _mean > 0 else 'less'} than the other (95 % of the difference: {_low:+,.1f} to {_high:+,.1f}), so that "
+        + ("these days cannot tell which is better." if _low <= 0 <= _high else "these days can tell the two apart.")
     )
     mo.md(f"""
-    **Read it honestly.** The dots agree with the dotted line: given the calls of a day, the formula is right. But both differ from what
-    the *fit* expected, days that differ and all. It was told of {rate:,.0f} calls in this hour, and of days with a cv of
+    **Read it honestly.** The dots agree with the dotted line: given the calls of a day, the formula is right. (Not from 8 on: calls
+    grow by 60 % within that hour, and the formula takes one rate for all of it. Lesson 7, part three.) But both differ from what the *fit*
+    expected, days that differ and all. It was told of {rate:,.0f} calls in this hour, and of days with a cv of
     {day_cv:.3f}; the days that it had not seen had {own_rates.mean():,.0f} on average, with a cv of
     {own_rates.std(ddof=1) / own_rates.mean():.3f}. Eight weeks in summer do not know spring and autumn. No interval that is
     computed from the fitted weeks alone can tell you that; days kept aside can.
@@ -380,7 +382,7 @@ def _(bootstrap, day_cv, n_alike, n_differ, of_plans, own_rates, rate, tested_da
     the plan that a textbook would have made, and not with the bank.
 
     **Take away:** the failure of "all days are alike" hurts the *promise* more than the *plan*. Knowing the day's level in the
-    morning would be worth more than a better formula.
+    morning would be worth more than a better formula (`docs/case-bank.md` reckons it for the whole week).
 
     ## A second log: two kinds of requests
     """)
