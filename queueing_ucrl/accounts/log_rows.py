@@ -11,6 +11,7 @@ One file, though a long one: the same rows, whatever they are read from.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,13 +162,33 @@ class EventLog:
             try:
                 for _ in _csv_reader(self.path, wanted, job):
                     pass
-            except pa.ArrowInvalid:
+            except pa.ArrowInvalid as error:
                 if job == pa.string():
-                    raise
+                    raise self._wrong_cell(error) from None
                 continue
             break
         for batch in _csv_reader(self.path, wanted, job):
             yield pa.Table.from_batches([batch])
+
+    def _wrong_cell(self, error: Exception) -> Exception:
+        """What is wrong with a cell, by its row; the error itself where it is of no cell."""
+        import csv
+
+        found = re.search(_CELL, str(error), re.DOTALL)
+        if found is None or self.path is None:
+            return error
+        place, value = int(found[1]), found[3]
+        try:
+            with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+                rows = (row for row in csv.reader(file) if row)
+                number = next(k for k, row in enumerate(rows) if k and len(row) > place and row[place] == value)
+        except (StopIteration, csv.Error, OSError):
+            return error
+        hint = "; decimals have a point, and thousands no sign" if "," in value else ""
+        if re.match(r"\d{4}-\d\d-\d\d", value):
+            hint = "; `queueing-ucrl fit` reads logs with dates"
+        what = "a whole number" if found[2].startswith("int") else "a number"
+        return self.wrong(f"row {number}: {self.columns[place]} must be {what}, got {shown(value)}{hint}")
 
     def _as_rows(self, table: pa.Table, first: int, columns: Sequence[str]) -> Rows:
         time = self._numbers(table, "time", first)
@@ -287,6 +308,10 @@ class EventLog:
         return values, known
 
 
+# what pyarrow says of a cell that is none of its column's type
+_CELL = r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to (\w+): invalid value '(.*)'$"
+
+
 def _are_whole(column: pa.ChunkedArray) -> bool:
     numbers = column.drop_null().to_numpy()
     return bool(np.all(np.trunc(numbers) == numbers))
@@ -327,10 +352,15 @@ def _checked(log: EventLog) -> EventLog:
             more = " .." if len(log.columns) > SHOWN_COLUMNS else ""
             listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
             what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
+            if len(log.columns) == 1 and re.search(rf"\b{name}\b", log.columns[0]):
+                listed += ", as if they were not separated by commas"
             raise log.wrong(
                 f"has no column {name!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
                 "logs with columns of other names"
             )
+    for name in (*NEEDED, *FLOATS, *COUNTS):
+        if (count := log.columns.count(name)) > 1:
+            raise log.wrong(f"has {count} columns {name!r}; their names must differ")
     return log
 
 

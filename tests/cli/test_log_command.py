@@ -228,7 +228,21 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no event": (text(f"{HEAD}\n0,admit,1,a\n1,,1,a\n"), "row 2: event must be one of"),
     "no time": (text(f"{HEAD}\n0,admit,1,a\n,start,1,a\n"), "row 2: time must be a finite number, got nothing"),
     "infinite time": (text(f"{HEAD}\ninf,admit,1,a\n"), "row 1: time must be a finite number, got inf"),
-    "words as times": (text(f"{HEAD}\nnoon,admit,1,a\n"), "bad.csv: cannot be read ("),
+    "words as times": (text(f"{HEAD}\nnoon,admit,1,a\n"), "bad.csv: row 1: time must be a number, got 'noon'"),
+    "thousands": (
+        text(f'{HEAD}\n0,admit,1,a\n\n"1,234.5",start,1,a\n'),
+        "row 2: time must be a number, got '1,234.5'; decimals have a point, and thousands no sign",
+    ),
+    "half a job": (
+        text(f"{HEAD},in_system\n0,admit,1,a,0\n1,start,1,a,0.5\n"),
+        "row 2: in_system must be a whole number, got '0.5'",
+    ),
+    "dates in a CSV": (
+        text(f"{HEAD}\n2024-03-31 08:00,admit,1,a\n"),
+        "row 1: time must be a number, got '2024-03-31 08:00'; `queueing-ucrl fit` reads logs with dates",
+    ),
+    "semicolons": (text(f"{HEAD}\n0,admit,1,a\n".replace(",", ";")), "as if they were not separated by commas"),
+    "a column twice": (text(f"{HEAD},time\n0,admit,1,a,0\n"), "bad.csv: has 2 columns 'time'; their names must differ"),
     "dates": (
         dated,
         "row 1: time must be a number, got 2024-01-01 00:00:00; `queueing-ucrl fit` reads logs with dates",
