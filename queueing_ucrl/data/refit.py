@@ -1,4 +1,4 @@
-""" "A fitted world drawn again: data of the same size from it, and the same laws fitted to them.
+"""A fitted world drawn again: data of the same size from it, and the same laws fitted to them.
 
 Arrivals: the counts N_j of jobs in slot j (of the pattern's steps, over the time e_j that the log has of it) are
 Poisson of mean lambda f_j e_j, times the day's factor where days differ; the new rate in the slot is N_j / e_j, and the

@@ -1,4 +1,4 @@
-""" "How long services take: moments, whether they are exponential, which law fits best, and whether classes differ.
+"""How long services take: moments, whether they are exponential, which law fits best, and whether classes differ.
 
     exponential?   Anderson and Darling's A^2 = -n - sum_i (2i - 1) / n [log(1 - e^{-y_i}) - y_{n+1-i}], y = x / mean in
                    order. The mean is estimated, so tables for a known law do not apply; but A^2 of exponential numbers

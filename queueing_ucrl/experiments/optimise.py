@@ -1,4 +1,4 @@
-""" "`optimise`: the best admission table that is found by simulation, for systems whose optimum nobody knows.
+"""`optimise`: the best admission table that is found by simulation, for systems whose optimum nobody knows.
 
 Searched are tables that see the number of jobs in the system and never change:
 

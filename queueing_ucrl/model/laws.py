@@ -1,4 +1,4 @@
-""" "Distributions of times (how long a service takes, the time between two arrivals, how long somebody is patient) and
+"""Distributions of times (how long a service takes, the time between two arrivals, how long somebody is patient) and
 of what a job pays.
 
 To add one, subclass `Law`: both engines take its numbers through `stream`. cv is the coefficient of variation, the

@@ -1,4 +1,4 @@
-""" "Crowds: arrival rates that depend on the number of jobs, and what a learner loses who does not know it.
+"""Crowds: arrival rates that depend on the number of jobs, and what a learner loses who does not know it.
 
 Twenty random queues whose jobs balk, and twenty at which constant rates are wrong by 3 % for ever; the paper's six,
 whose jobs do not, for the price of rates by state; a crowd that attracts, where one must explore; and room that grows,

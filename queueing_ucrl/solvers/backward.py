@@ -1,4 +1,4 @@
-""" "The optimality equation in time, integrated backward: what is still to be earned, and which decisions earn it.
+"""The optimality equation in time, integrated backward: what is still to be earned, and which decisions earn it.
 
 A chain on states x whose rates repeat in time earns at most h(x, t) more than rho a unit of time from t on, where
 
