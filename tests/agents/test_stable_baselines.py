@@ -37,6 +37,7 @@ file = "agent.zip"
 [run]
 horizon = 60.0
 replications = 2
+seed = 3
 """
 
 
@@ -93,7 +94,8 @@ def test_a_trusted_file_runs_as_the_agent_that_was_saved(model, tmp_path):
         assert digest in result.stderr
     told = json.loads(result.stdout)["results"][0]
     table = qu.Agent(load_model(content)).made_for(qu.load_scenario(tmp_path / "x.toml").system)
-    study = qu.replicate(qu.load_scenario(tmp_path / "x.toml").queue, [table], horizon=60.0, replications=2, jobs=1)
+    queue = qu.load_scenario(tmp_path / "x.toml").queue
+    study = qu.replicate(queue, [table], horizon=60.0, replications=2, seed=3, jobs=1)
     assert told["regret"]["gap"]["mean"] == pytest.approx(study.samples(0, "gap")[:, -1].mean(), rel=1e-12)
     assert told["engine"] == "compiled"
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
