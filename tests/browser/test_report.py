@@ -82,6 +82,18 @@ def wait_until(page: Any, expression: str) -> None:
     raise AssertionError(f"in two minutes never true: {expression}")
 
 
+def settled(page: Any, expression: str) -> Any:
+    """What an expression is once it has stayed as it was for a second."""
+    before = page.evaluate(expression)
+    for _ in range(120):
+        page.wait_for_timeout(1000)
+        now = page.evaluate(expression)
+        if now == before:
+            return now
+        before = now
+    raise AssertionError(f"in two minutes never the same for a second: {expression}")
+
+
 def drawn(page: Any) -> int:
     """Scroll through the page until all charts are there; how many."""
     missing = page.evaluate("""async () => {
@@ -175,8 +187,8 @@ def test_the_slider_moves_the_policy(opened: Any, page_of: Callable[[str], Path]
     bars = "[...document.querySelectorAll('.stepper svg .role-mark path')].map((bar) => bar.getAttribute('d')).join()"
     page.select_option(".stepper .choice", label="certainty-equivalent")
     wait_until(page, "Number(document.querySelector('.stepper .step').max) > 0")
-    page.wait_for_timeout(200)
-    words, before = page.locator(".stepper .seen").inner_text(), page.evaluate(bars)
+    before = settled(page, bars)
+    words = page.locator(".stepper .seen").inner_text()
     page.focus(".stepper .step")
     page.keyboard.press("Home")
     assert page.locator(".stepper .seen").inner_text() != words
@@ -207,9 +219,10 @@ def test_keys_that_no_element_has_go_to_the_picture_in_the_window(opened: Any, p
     page.locator(".queue-animation svg").scroll_into_view_if_needed()
     page.keyboard.press("ArrowRight")
     assert status.inner_text() != before
+    there = page.evaluate("scrollY")
     page.keyboard.press("Home")
     assert status.inner_text() != before
-    wait_until(page, "scrollY === 0")
+    wait_until(page, f"scrollY < {there}")
 
 
 def test_the_queue_in_time_zooms(opened: Any, page_of: Callable[[str], Path]) -> None:
@@ -237,6 +250,7 @@ def test_a_chart_has_its_words_and_numbers(opened: Any, page_of: Callable[[str],
     figure = page.locator("#p0-regret-gap")
     assert figure.locator(".drawing").get_attribute("aria-label").startswith("Regret, gap")
     figure.locator("summary").click()
+    figure.locator("details tbody tr").first.wait_for()
     assert figure.locator("details tbody tr").count() == 4 * 30  # controllers, times
     assert figure.locator("details thead th").all_inner_texts()[0] == "controller"
 
