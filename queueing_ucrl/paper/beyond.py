@@ -334,7 +334,8 @@ def reproduce(work: Work) -> Finding:
         f"\n\n### {RANDOM_QUEUES} random queues, {count} trajectories each to {end:,.0f}\n\n"
         f"{random_text(on_random)}\n\n### Cases where a newcomer's mean is above UCRL-AC's at {end:,.0f}\n\n"
         f"{losses_text(on_random)}\n\n### Service rate unknown, {few} trajectories\n\n"
-        f"{paper_text(on_unknown, UNKNOWN)}\n\n### Gold at a distance below its flip at {FLIP}, S = 20, µ = 0.3, "
+        f"{paper_text(on_unknown, UNKNOWN)}\n\nGap regret, quantiles over trajectories:\n\n"
+        f"{quantiles_table(unknown)}\n\n### Gold at a distance below its flip at {FLIP}, S = 20, µ = 0.3, "
         f"{flips.cells[0].settings.replications} trajectories\n\n{near_flip_text(flips)}"
     )
     frames = {"paper": on_paper, "random": on_random, "unknown": on_unknown}

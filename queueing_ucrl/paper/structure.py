@@ -14,26 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from queueing_ucrl.accounts.totals import Comparator, Counts
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.campaign import with_run
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.registry import make_controller
+from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.paper.beyond import OURS, half_interval, ratio
 from queueing_ucrl.paper.work import SHORTEST, Finding, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from queueing_ucrl.scenario import ControllerChoice, Scenario
+from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
+from queueing_ucrl.scenario.names import INSTALLED
+from queueing_ucrl.solvers.solve import solve
 
 DIRECT = "certainty-equivalent"
 LONGEST = 1e5
 SHARE = 10  # of the trajectories, one in so many
+LOOKED_INTO = ("ucrl2", "ucrl2b", "kl-ucrl")  # where they stay, told the support and not
 SHORTER = 50  # times, than the horizon
 QUANTILES = (0.5, 0.9, 0.99)
 STEPS = {
@@ -83,6 +88,33 @@ MODEL_FREE = {
 }
 
 
+class FoundAServerFree:
+    """Of all requests so far, the share that found a server free."""
+
+    name = "found_a_server_free"
+
+    def __call__(self, counts: Counts, comparator: Comparator) -> FloatArray:
+        asked = counts.admitted + counts.rejected
+        few = asked[:, : comparator.system.servers].sum(axis=(1, 2))
+        return few / np.maximum(1, asked.sum(axis=(1, 2)) + counts.blocked.sum(axis=1))
+
+
+class TurnedAwayFromAFreeServer:
+    """The part of the gap regret that comes of turning jobs away while a server is free."""
+
+    name = "turned_away_from_a_free_server"
+
+    def __call__(self, counts: Counts, comparator: Comparator) -> FloatArray:
+        best = comparator.best
+        assert best is not None, "the queues of this study have an optimum"
+        worth = np.where(best.policy.admits, comparator.system.rewards - best.relative_bias[:, None], 0.0)
+        few = comparator.system.servers
+        return (counts.rejected[:, :few] * worth[:few]).sum(axis=(1, 2))
+
+
+WHEREABOUTS = (FoundAServerFree(), TurnedAwayFromAFreeServer())
+
+
 def label(name: str, step: str) -> str:
     """A learner that is told something, by its name in the study."""
     return name if step == "none" else f"{name}, {step}"
@@ -104,7 +136,7 @@ def structure_study(work: Work) -> Study:
     runs, horizon = max(3, work.replications // SHARE), min(max(SHORTEST, work.horizon / SHORTER), LONGEST)
     scenario = work.scenarios(entrants)
     points = tuple(with_run(one, horizon=horizon, replications=runs, grid_points=41) for one in scenario.points)
-    return work.study("structure", replace(scenario, settings=points[0].settings, points=points))
+    return work.study("structure", replace(scenario, settings=points[0].settings, points=points), accounts=WHEREABOUTS)
 
 
 def before(name: str) -> str | None:
@@ -135,6 +167,9 @@ def regrets(study: Study) -> pd.DataFrame:
             "above_half_interval": half_interval(final - ours),
             "step_from": before(cell.name),
         }
+        for account in WHEREABOUTS:
+            found = study.samples(k, account.name)[:, -1]
+            row |= {account.name: float(found.mean()), f"{account.name}_half_interval": half_interval(found)}
         row["step_ratio"], row["step_half_interval"] = step_ratio(study, k)
         rows.append(row)
     return pd.DataFrame(rows)
@@ -167,6 +202,27 @@ def overview(frame: pd.DataFrame) -> str:
         f"Without a model, from the least queue to the most: {free}. "
         f"Certainty equivalence: {100 * smallest:.2g} % of UCRL-AC's at most."
     )
+
+
+def best_share(capacity: int, rate: float) -> float:
+    """The share of requests that find a server free under the best policy, in the long run."""
+    queue = load_scenario(INSTALLED / f"paper-s{capacity}-mu{rate}.toml").queue
+    return float(evaluate(queue, solve(queue).policy).stationary[: queue.servers].sum())
+
+
+def whereabouts_text(frame: pd.DataFrame) -> str:
+    """Learners by queues, told the support and not: how often a server is free, and what turning away then costs."""
+    queues = frame[["capacity", "service_rate"]].drop_duplicates().to_records(index=False).tolist()
+    share, cost = (account.name for account in WHEREABOUTS)
+    rows: list[tuple[str, ...]] = [("the best policy", *(f"{100 * best_share(*queue):.1f} %" for queue in queues))]
+    for name in (name for name in LOOKED_INTO if name in TOLD):
+        for step in list(STEPS)[:3]:
+            own = frame[frame["controller"] == label(name, step)].set_index(["capacity", "service_rate"])
+            found = [cast(Any, own.loc[queue]) for queue in queues]
+            shares = (f"{100 * one[share]:.1f} ±{100 * one[f'{share}_half_interval']:.1f} %" for one in found)
+            costs = (f"{one[cost]:,.0f} ±{one[f'{cost}_half_interval']:,.0f}" for one in found)
+            rows += [(label(name, step), *shares), ("    turned away then", *costs)]
+    return markdown_table(("a server is free", *(f"S {c}, µ {r}" for c, r in queues)), rows)
 
 
 def queue_text(rows: pd.DataFrame) -> str:
@@ -260,6 +316,11 @@ def reproduce(work: Work) -> Finding:
             "paired differences where two are compared. Quantiles are over trajectories."
         )
         + f"{told}\n\n### Regret as a part of UCRL-AC's: geometric means over the six queues\n\n"
-        + f"{overview(frame)}{tables}"
+        + f"{overview(frame)}### Where the optimistic learners stay\n\n"
+        + paragraph(
+            "The share of requests that find a server free (of the best policy, the long run's), and the part of the "
+            "gap regret that comes of turning jobs away then."
+        )
+        + f"{whereabouts_text(frame)}\n\n{tables}"
     )
     return work.publish("structure", frame, text, {"structure.png": draw(frame)})

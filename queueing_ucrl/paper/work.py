@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from queueing_ucrl.accounts.totals import Account
     from queueing_ucrl.arrays import FloatArray
     from queueing_ucrl.experiments.folder import StudyFolder
     from queueing_ucrl.experiments.study import Study
@@ -91,8 +92,13 @@ class Work:
             points.append(replace(one, controllers=tuple(controllers(one)), values=values))
         return replace(points[0], title="The paper's six queues", points=tuple(points))
 
-    def study(self, name: str, scenario: Scenario, points: Sequence[int] | None = None) -> Study:
-        """Run a study (or some points of it) in a folder of its own within ours; what is there is taken from there."""
+    def study(
+        self, name: str, scenario: Scenario, points: Sequence[int] | None = None, accounts: Sequence[Account] = ()
+    ) -> Study:
+        """Run a study (or some points of it) in a folder of its own within ours; what is there is taken from there.
+
+        accounts: beside the regrets, for `samples`.
+        """
         from queueing_ucrl.experiments.campaign import identity, study_cells
         from queueing_ucrl.experiments.folder import StudyFolder
         from queueing_ucrl.experiments.runner import run_study
@@ -101,8 +107,9 @@ class Work:
         from queueing_ucrl.simulation.kernel import is_plain
 
         chosen = [k for k in range(len(scenario.points)) if points is None or k in points]
-        cells = [cell for cell in study_cells(scenario) if cell.point in chosen]
-        folder = StudyFolder(self.folder.path / name, identity(scenario), {"title": scenario.title})
+        cells = [cell for cell in study_cells(scenario, accounts) if cell.point in chosen]
+        about = {**identity(scenario), **({"accounts": [one.name for one in accounts]} if accounts else {})}
+        folder = StudyFolder(self.folder.path / name, about, {"title": scenario.title})
         with StudyProgress(replace(scenario, points=tuple(scenario.points[k] for k in chosen))) as progress:
             systems = (cell.system for cell in cells)
             compile_first(

@@ -83,6 +83,40 @@ def test_a_step_is_paired_with_the_one_before(found, name, controller, before):
     assert row["step_half_interval"] == pytest.approx(half_of_student(mine - value * less) / less.mean(), rel=1e-9)
 
 
+def test_where_a_learner_stays_is_what_its_event_log_says(found):
+    """The share of requests that find a server free, and what it costs to turn jobs away then."""
+    queue = qu.load_scenario("paper-s20-mu0.5").queue
+    best, shares, costs = qu.solve(queue), [], []
+    for k in range(COUNT):
+        run = qu.simulate(queue, qu.Ucrl2(structure="support"), horizon=HORIZON, seed=1, replication=k, log=True)
+        asked = run.events[run.events["event"].isin(["admit", "reject", "block"])]
+        free = asked[asked["in_system"] < queue.servers]
+        shares.append(len(free) / len(asked))
+        cost = 0.0
+        for job in free[free["event"] == "reject"].itertuples():
+            i = [c.name for c in queue.classes].index(job.job_class)
+            if best.policy.admits[job.in_system, i]:
+                cost += queue.model.rewards[job.in_system, i] - best.relative_bias[job.in_system]
+        costs.append(cost)
+    assert sum(costs) > 0.0
+    row = row_of(found, 20, 0.5, "ucrl2, support")
+    assert row["found_a_server_free"] == pytest.approx(np.mean(shares), rel=1e-12)
+    assert row["found_a_server_free_half_interval"] == pytest.approx(half_of_student(np.array(shares)), rel=1e-9)
+    assert row["turned_away_from_a_free_server"] == pytest.approx(np.mean(costs), rel=1e-9)
+
+
+def test_the_table_of_where_they_stay_has_the_best_policys_share(found):
+    """P(fewer than c jobs) under the best policy, by its stationary law."""
+    words = structure.whereabouts_text(found)
+    queue = qu.load_scenario("paper-s20-mu0.4").queue
+    law = qu.evaluate(queue, qu.solve(queue).policy).stationary
+    first = next(line for line in words.splitlines() if line.startswith("| the best policy "))
+    assert first.split("|")[2].strip() == f"{100 * law[: queue.servers].sum():.1f} %"
+    row = row_of(found, 20, 0.5, "ucrl2, rewards")
+    line = next(line for line in words.splitlines() if line.startswith("| ucrl2, rewards "))
+    assert line.split("|")[3].strip().startswith(f"{100 * row['found_a_server_free']:.1f} ±")
+
+
 def test_the_overview_is_the_geometric_mean_of_parts_of_ucrl_acs(found):
     parts = []
     for capacity, rate in QUEUES:
