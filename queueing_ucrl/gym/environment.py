@@ -163,11 +163,13 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
         return {f"episode_{kind}": float(values[-1]) for kind, values in curve.rewards.items()}
 
 
-def replication_in(options: dict[str, Any] | None, otherwise: int) -> int:
-    """The replication that options of a reset ask for."""
+def replication_in(options: dict[str, Any] | None, otherwise: int, others: str = "") -> int:
+    """The replication that options of a reset ask for; others: what else they may hold, for the message."""
+    if not isinstance(options, (dict, type(None))):
+        raise TypeError(f"options of a reset must be a dict, got {shown(options)}")
     unknown = [name for name in options or {} if name != "replication"]
     if unknown:
-        raise ValueError(f"options of a reset may hold replication, got {shown(unknown[0])}")
+        raise ValueError(f"options of a reset may hold replication{others}, got {shown(unknown[0])}")
     replication = (options or {}).get("replication", otherwise)
     if isinstance(replication, bool) or not isinstance(replication, (int, np.integer)) or replication < 0:
         raise ValueError(f"replication must be a whole number of at least 0, got {shown(replication)}")

@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from queueing_ucrl.arrays import IntArray
 from queueing_ucrl.gym.environment import AdmissionControl
@@ -37,6 +39,10 @@ class TablePolicy:
         shape, rows = self.observations, np.asarray(observation)
         if rows.ndim == 0 or rows.shape[-1] != shape.size:
             raise ValueError(f"an observation has {shape.size} numbers, got an array of shape {rows.shape}")
+        if not (rows[..., 0] >= 0).all():
+            raise ValueError(
+                f"an observation begins with how many jobs there are, 0 at least, got {shown(observation)}"
+            )
         if shape.kind == "box":
             s = np.rint(rows[..., 0].astype(np.float64) * shape.capacity).astype(np.int64)
             mark = rows[..., 1 : 1 + shape.classes]
@@ -61,7 +67,7 @@ def policy_of(source: Any, environment: Any) -> TablePolicy:
 
     source: a `Policy`; a `Solution`, or anything else with a `policy`; a controller, or its name, that does not learn.
     """
-    world = environment.unwrapped
+    world = environment.unwrapped if isinstance(environment, (gymnasium.Env, VectorEnv)) else environment
     if not isinstance(world, (AdmissionControl, AdmissionControlVector)):
         raise TypeError(f"environment must be one of {AdmissionControl.__name__}, got {type(world).__name__}")
     system, shape = world.task.system, world.task.observations

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from queueing_ucrl.accounts.regret import no_expected_reward
 from queueing_ucrl.accounts.totals import Comparator
 from queueing_ucrl.arrays import IntArray
-from queueing_ucrl.gym.advice import Advice, best_advice
+from queueing_ucrl.gym.advice import Advice, AdviceInTime, best_advice
 from queueing_ucrl.learning.fixed_policies import AdmitAll
 from queueing_ucrl.learning.observations import Observations, Rows
 from queueing_ucrl.messages import shown
@@ -40,7 +40,7 @@ class Task:
     comparator: Comparator
 
     @cached_property
-    def advice(self) -> Advice | None:
+    def advice(self) -> Advice | AdviceInTime | None:
         """What the best policy would do; None where no optimum is known."""
         return best_advice(self.comparator)
 
@@ -78,6 +78,9 @@ def make_task(
     environment: bool,
 ) -> Task:
     """Checked, or an error in words."""
+    for name, flag in (("time", time), ("hour", hour), ("environment", environment)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise ValueError(f"{name} must be true or false, got {shown(flag)}")
     system, horizon = _world(scenario, system, horizon)
     check_run(system, AdmitAll(), RunSettings(horizon))
     if reward not in REWARDS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.simulation.door_loop import NOBODY
 from queueing_ucrl.simulation.many_steps import stepped_runs
+
+MASKED = " and reset_mask"
 
 
 class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
@@ -74,19 +76,16 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         replication of its seed. options={"replication": k, or one for each world}; "reset_mask": only in these worlds.
         """
         super().reset(seed=seed if isinstance(seed, int) else None)
-        given: Sequence[int | None] = [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)):
-            given = [int(seed) + w for w in range(self.num_envs)]
-        elif seed is not None:
-            given = list(seed)
-        if len(given) != self.num_envs:
-            raise ValueError(f"seed must be a number, or one for each of {self.num_envs} worlds, got {len(given)}")
+        if not isinstance(options, (dict, type(None))):
+            raise TypeError(f"options of a reset must be a dict, got {shown(options)}")
+        given = self._given(seed)
         chosen = self._chosen(options)
         replications = np.array(self._asked_for(options, given))
         if self._seeds is None:
             self._seeds = self.np_random.integers(2**63, size=self.num_envs).tolist()
         for w in self._all[chosen].tolist():
-            self._seeds[w] = self._seeds[w] if given[w] is None else int(given[w])
+            asked = given[w]
+            self._seeds[w] = self._seeds[w] if asked is None else asked
         self._replications[chosen] = replications[chosen]
         self._over[chosen] = self._waiting[chosen] = False
         self._some_wait = bool(self._waiting.any())
@@ -94,6 +93,18 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         self._time = self._runs.door.time.copy()
         infos = self._infos(np.zeros(self.num_envs))
         return self._observed(), infos if chosen.all() else _only(chosen, infos)
+
+    def _given(self, seed: int | Sequence[int | None] | None) -> list[int | None]:
+        """The seed that each world is given; None: none."""
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (str, bytes)) or not isinstance(seed, Iterable):
+            first = whole(seed, "seed", 0)
+            return [first + w for w in range(self.num_envs)]
+        given = [None if one is None else whole(one, "seed", 0) for one in seed]
+        if len(given) != self.num_envs:
+            raise ValueError(f"seed must be a number, or one for each of {self.num_envs} worlds, got {len(given)}")
+        return given
 
     def _chosen(self, options: dict[str, Any] | None) -> BoolArray:
         """The worlds that are to be reset."""
@@ -119,10 +130,10 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         ]
         given = others.get("replication")
         if given is None or np.ndim(given) == 0:
-            return [replication_in(others, replication) for replication in following]
+            return [replication_in(others, replication, MASKED) for replication in following]
         if len(given) != self.num_envs:
             raise ValueError(f"replication must be a number, or one for each of {self.num_envs} worlds")
-        return [replication_in({**others, "replication": one}, 0) for one in given]
+        return [replication_in({**others, "replication": one}, 0, MASKED) for one in given]
 
     def step(self, actions: IntArray) -> tuple[Rows, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """One step of every world."""

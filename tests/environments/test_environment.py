@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generators import any_queue, paper_queue, random_policy, random_system
+from scipy.integrate import solve_ivp
 
 import queueing_ucrl as qu
 
@@ -20,6 +21,8 @@ gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from queueing_ucrl.gym import ID, AdmissionControl  # noqa: E402
+from queueing_ucrl.gym.advice import AdviceInTime  # noqa: E402
+from queueing_ucrl.solvers.periodic import periodic_optimum  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.toml"))
@@ -93,9 +96,12 @@ def test_gaps_of_wrong_decisions_are_the_regret() -> None:
     assert lost > 100.0
 
 
-@pytest.mark.parametrize("name", ["network-bursts", "ev-charging-vans"])
-def test_the_best_action_is_known_beyond_the_plain_queue(name: str) -> None:
-    """By environment and by counts: who follows the advice has the path of the oracle, and loses nothing."""
+@pytest.mark.parametrize(
+    ("name", "oracle"),
+    [("network-bursts", "oracle"), ("ev-charging-vans", "oracle"), ("rush-hours", "oracle-anticipating")],
+)
+def test_the_best_action_is_known_beyond_the_plain_queue(name: str, oracle: str) -> None:
+    """By environment, by counts and in time: who follows the advice has the path of the oracle, and loses nothing."""
     scenario = qu.load_scenario(name)
     environment = AdmissionControl(scenario, horizon=200.0, log=True)
     _, info = environment.reset(seed=5)
@@ -103,10 +109,68 @@ def test_the_best_action_is_known_beyond_the_plain_queue(name: str) -> None:
     while not over:
         assert info["gap"] >= -1e-9
         _, _, _, over, info = environment.step(info["optimal_action"])
-    run = qu.simulate(scenario.system, "oracle", horizon=200.0, seed=5, log=True)
-    assert (run.events["event"] == "reject").any()
-    for column in run.events:
-        assert run.events[column].equals(environment.events[column]), column
+    run = qu.simulate(scenario.system, oracle, horizon=200.0, seed=5, log=True)
+    events = run.events[run.events["event"] != "review"].reset_index(drop=True)  # an agent has none
+    assert (events["event"] == "reject").any()
+    for column in events.drop(columns="episode"):
+        assert events[column].equals(environment.events[column]), column
+
+
+def worth_of_the_place(pattern: Any, time: float) -> float:
+    """g*(0, t) of the queue below, in which everybody is let in: g' = (lambda(t) + mu) g - lambda(t) R, backward."""
+    last = time + 60.0  # from where on what begins as 0 is forgotten: exp(-42)
+    jumps = []
+    if isinstance(pattern, qu.Steps):
+        turns = [pattern.period * k for k in range(100)]
+        jumps = sorted(turn + t for turn in turns for t in (0.0, *pattern.times) if time < turn + t < last)
+    edges, value = [time, *jumps, last], 0.0
+    for begin, end in zip(edges[-2::-1], edges[:0:-1], strict=True):
+        within = 0.5 * (begin + end)
+
+        def slope(t: float, g: Any, within: float = within) -> Any:
+            rate = 1.3 * pattern.factor(within if jumps else t)
+            return (rate + 0.7) * g - rate * 10.0
+
+        value = solve_ivp(slope, (end, begin), [value], method="DOP853", rtol=1e-12, atol=1e-12).y[0, -1]
+    return float(value)
+
+
+@pytest.mark.parametrize("pattern", [qu.Sinusoid(0.9, 5.0), qu.Steps((1.0, 2.5), (0.2, 3.0, 0.5), period=4.0)])
+def test_gaps_in_time_are_those_of_the_optimality_equation(pattern: Any) -> None:
+    """One server, nobody waits, one class: solved by another method. The solver's steps are good for 1e-9 of rho."""
+    queue = qu.Queue(1, 1, 0.7, [qu.JobClass("only", 1.3, 10.0, pattern=pattern)])
+    environment = AdmissionControl(system=queue, horizon=30.0)
+    _, info = environment.reset(seed=2)
+    over, seen = False, 0
+    while not over:
+        assert info["optimal_action"] == 1
+        assert info["gap"] == pytest.approx(10.0 - worth_of_the_place(pattern, info["time"]), abs=1e-6)
+        seen += 1
+        _, _, _, over, info = environment.step(0)
+    assert seen > 20
+    assert (info["optimal_action"], info["gap"]) == (0, 0.0)
+
+
+def test_gaps_in_time_are_of_the_solvers_order() -> None:
+    """Where jobs balk and give up, and some are rejected: half the steps, a sixteenth of the error; of a chord 1/4."""
+    steps, wave = qu.Steps((6.0, 9.0), (0.5, 2.5, 1.0), period=12.0), qu.Sinusoid(0.8, 12.0)
+    gold = qu.JobClass("gold", 0.6, 20.0, pattern=steps)
+    basic = qu.JobClass("basic", 0.9, 6.0, pattern=wave, balking=qu.LinearBalking(9))
+    queue = qu.Queue(2, 6, 0.5, [gold, basic], patience=qu.Exponential(0.2))
+    times = np.random.default_rng(3).uniform(0.0, 40.0, 3000)
+    s, i = np.arange(3000) % 6, np.arange(3000) // 6 % 2
+    solved = [AdviceInTime(queue, periodic_optimum(queue, accuracy)) for accuracy in (math.inf, 1e-6, 1e-13)]
+    (_, coarse), (_, half), (best, exact) = (advice.of(s, i, times) for advice in solved)
+    assert solved[1].best.steps == 2 * solved[0].best.steps < solved[2].best.steps
+    assert {*best.tolist()} == {0, 1}
+    errors = [float(np.quantile(np.abs(gap - exact), 0.9)) for gap in (coarse, half)]  # the rest: where it switches
+    assert errors[1] < errors[0] / 8.0
+
+
+def test_where_rates_do_not_repeat_no_best_action_is_told() -> None:
+    once = qu.JobClass("only", 1.3, 10.0, pattern=qu.Steps((1.0,), (0.2, 3.0)))
+    environment = AdmissionControl(system=qu.Queue(1, 2, 0.7, [once]), horizon=30.0)
+    assert "optimal_action" not in environment.reset(seed=1)[1]
 
 
 def test_time_passes_up_to_the_horizon() -> None:
@@ -247,6 +311,7 @@ def test_steps_out_of_turn_are_refused() -> None:
         ({"scenario": "quickstart", "hour": True}, "nothing in this system repeats"),
         ({"scenario": "quickstart", "environment": True}, "the system has none"),
         ({"scenario": "quickstart", "observation": "integers", "time": True}, "no whole number"),
+        ({"scenario": "quickstart", "time": "no"}, "time must be true or false, got 'no'"),
     ],
 )
 def test_what_cannot_be_an_environment_is_refused(options: dict[str, Any], words: str) -> None:
@@ -274,6 +339,11 @@ def test_a_sweep_is_refused_and_its_points_are_served(tmp_path: Path) -> None:
 def test_wrong_options_of_a_reset_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         AdmissionControl(system=paper_queue(), horizon=5.0).reset(options=options)
+
+
+def test_options_of_a_reset_are_a_dict() -> None:
+    with pytest.raises(TypeError, match="options of a reset must be a dict, got 3"):
+        AdmissionControl(system=paper_queue(), horizon=5.0).reset(options=3)
 
 
 def test_periods_that_do_not_fit_have_no_hour() -> None:

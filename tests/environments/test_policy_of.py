@@ -72,3 +72,8 @@ def test_observations_of_another_shape_are_refused() -> None:
         agent(np.zeros((4, 2)))
     with pytest.raises(TypeError, match="environment must be one of AdmissionControl"):
         policy_of("admit-all", gymnasium.make("CartPole-v1"))
+    with pytest.raises(TypeError, match="environment must be one of AdmissionControl, got int"):
+        policy_of("admit-all", 3)
+    for wrong in ([np.nan, 1.0, 0.0], [-0.5, 1.0, 0.0]):
+        with pytest.raises(ValueError, match="begins with how many jobs there are, 0 at least"):
+            agent(np.array(wrong))

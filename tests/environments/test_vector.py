@@ -162,6 +162,25 @@ def test_actions_of_a_wrong_type_are_refused(actions: Any) -> None:
         envs.step(actions)
 
 
+@pytest.mark.parametrize("seed", [[1, "a"], "ab", True, 1.5, float("nan"), [1.5, 2], [-1, 2]])
+def test_seeds_that_are_no_whole_numbers_are_refused_and_nothing_has_changed(seed: Any) -> None:
+    envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
+    envs.reset(seed=1)
+    with pytest.raises((TypeError, ValueError), match="seed must be a whole number of at least 0"):
+        envs.reset(seed=seed)
+    again = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
+    again.reset(seed=1)
+    assert np.array_equal(envs.reset()[1]["time"], again.reset()[1]["time"])
+
+
+def test_wrong_options_of_a_reset_are_refused() -> None:
+    envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
+    with pytest.raises(ValueError, match="may hold replication and reset_mask, got 'mask'"):
+        envs.reset(options={"mask": 1})
+    with pytest.raises(TypeError, match="options of a reset must be a dict, got 3"):
+        envs.reset(options=3)
+
+
 def test_other_wrong_calls_are_refused() -> None:
     envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
     for call in (lambda: envs.step(np.zeros(2, dtype=int)), envs.action_masks):
