@@ -155,30 +155,25 @@ class TickTally:
     reward_square_sum: FloatArray
 
 
-_NO_COUNTS, _NO_NUMBERS = read_only(np.zeros(0, dtype=np.int64)), read_only(np.zeros(0))
+_NOT_TOLD = read_only(np.zeros(0, dtype=np.int64))
 
 
-def _not_told() -> IntArray:
-    """Stands for zeros, a number for each class."""
-    return _NO_COUNTS
+def _not_told() -> Any:
+    """Stands for zeros."""
+    return _NOT_TOLD
 
 
-def _no_numbers() -> FloatArray:
-    """Likewise."""
-    return _NO_NUMBERS
+# what a tally need not tell, by class
+_COUNTS = ("abandonments", "starts", "departures_by_class", "blocked", "paid_count", "wait_count")
+_TIMES = ("busy_time_by_class", "wait_sum", "open_time")
+_AMOUNTS = ("paid_sum", "paid_square_sum", "most_paid", "wait_cost_sum")
 
 
 @lru_cache
-def _zeros(classes: int, kind: str) -> np.ndarray[Any, Any]:
-    """A zero for each class: one array for all tallies."""
-    return read_only(np.zeros(classes, kind))
-
-
-# what a tally need not tell
-_BY_CLASS = (
-    *("abandonments", "starts", "departures_by_class", "busy_time_by_class", "paid_count", "paid_sum"),
-    *("paid_square_sum", "most_paid", "wait_count", "wait_sum", "wait_cost_sum", "open_time", "blocked"),
-)
+def _untold(classes: int) -> dict[str, np.ndarray[Any, Any]]:
+    """A zero for each class, by what is not told: the same arrays for all tallies."""
+    counts, sums = read_only(np.zeros(classes, dtype=np.int64)), read_only(np.zeros(classes))
+    return {**dict.fromkeys(_COUNTS, counts), **dict.fromkeys(_TIMES + _AMOUNTS, sums)}
 
 
 @dataclass(frozen=True)
@@ -204,26 +199,25 @@ class Tally:
     abandonments: IntArray = field(default_factory=_not_told)  # by class: jobs that gave up
     starts: IntArray = field(default_factory=_not_told)  # by class: jobs that joined a server for the first time
     departures_by_class: IntArray = field(default_factory=_not_told)
-    busy_time_by_class: FloatArray = field(default_factory=_no_numbers)
+    busy_time_by_class: FloatArray = field(default_factory=_not_told)
     waiting_time: float = 0.0  # the integral of the number of jobs that wait
     environment: int = 0  # its state now
     rejections: IntArray = field(default_factory=_not_told)  # by state and class, as `admissions`
     blocked: IntArray = field(default_factory=_not_told)  # by class: who found no room
     paid_count: IntArray = field(default_factory=_not_told)
-    paid_sum: FloatArray = field(default_factory=_no_numbers)
-    paid_square_sum: FloatArray = field(default_factory=_no_numbers)
-    most_paid: FloatArray = field(default_factory=_no_numbers)
+    paid_sum: FloatArray = field(default_factory=_not_told)
+    paid_square_sum: FloatArray = field(default_factory=_not_told)
+    most_paid: FloatArray = field(default_factory=_not_told)
     wait_count: IntArray = field(default_factory=_not_told)
-    wait_sum: FloatArray = field(default_factory=_no_numbers)
-    wait_cost_sum: FloatArray = field(default_factory=_no_numbers)
-    open_time: FloatArray = field(default_factory=_no_numbers)  # by class: in which its jobs would have been let in
+    wait_sum: FloatArray = field(default_factory=_not_told)
+    wait_cost_sum: FloatArray = field(default_factory=_not_told)
+    open_time: FloatArray = field(default_factory=_not_told)  # by class: in which its jobs would have been let in
 
     def __post_init__(self) -> None:
         told = self.__dict__
-        for name in _BY_CLASS:
-            given = told[name]
-            if not given.size:
-                told[name] = _zeros(len(self.arrivals), given.dtype.char)
+        for name, zeros in _untold(len(self.arrivals)).items():
+            if not told[name].size:
+                told[name] = zeros
 
     @cached_property
     def requests(self) -> IntArray:

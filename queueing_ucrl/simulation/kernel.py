@@ -322,7 +322,7 @@ class Kernel(Engine):
         if self.control.sees_waits:
             self._flush()
         if isinstance(state, PatientState):
-            sums = patient_loop.close_episode(state.clock, state.services, state.servers, counts, *end)
+            sums = patient_loop.close_episode(state.clock, state.services.ends.time, state.servers, counts, *end)
         else:
             sums = general_loop.close_episode(state.clock, state.present, *end)
         return self.control.tally(self.now, sums, time_in_state.copy(), service - self.left, self._ticks())

@@ -28,7 +28,6 @@ from queueing_ucrl.simulation.kernel_state import (
     TIME,
     WORK,
     PatientState,
-    Services,
     earliest,
     note,
     pass_time,
@@ -61,7 +60,7 @@ def count_departed(counts: IntArray, servers: np.ndarray[Any, Any], ends: FloatA
 @compiled
 def close_episode(
     clocks: np.ndarray[Any, Any],
-    services: Services,
+    ends: FloatArray,
     servers: np.ndarray[Any, Any],
     counts: IntArray,
     time_in_state: FloatArray,
@@ -72,7 +71,7 @@ def close_episode(
 
     The sums of the gaps between arrivals, all of them and truncated, the waiting time, and the environment's state.
     """
-    clock, ends = clocks[0], services.ends.time
+    clock = clocks[0]
     pass_time(clock, time_in_state, now)
     count_departed(counts, servers, ends)
     left[:] = 0.0
