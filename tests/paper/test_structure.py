@@ -105,6 +105,26 @@ def test_where_a_learner_stays_is_what_its_event_log_says(found):
     assert row["turned_away_from_a_free_server"] == pytest.approx(np.mean(costs), rel=1e-9)
 
 
+@pytest.mark.parametrize(("rate", "sign"), [(0.3, 1.0), (0.5, -1.0)])
+def test_the_support_alone_leads_ucrl2_to_what_it_does_not_know(rate, sign):
+    """Down where the queue is overloaded, up where it is not; once it knows what jobs pay, not down any more.
+
+    95 % intervals of paired differences over five trajectories; docs/structure.md tells of them.
+    """
+    learners = [qu.Ucrl2(), qu.Ucrl2(structure="support"), qu.Ucrl2(structure="rewards")]
+    queue = qu.load_scenario(f"paper-s20-mu{rate}").queue
+    study = qu.replicate(queue, learners, horizon=1e4, replications=5, seed=1, accounts=structure.WHEREABOUTS)
+    none, support, rewards = (
+        {kind: study.samples(k, kind)[:, -1] for kind in ("gap", *(one.name for one in structure.WHEREABOUTS))}
+        for k in range(3)
+    )
+    for kind, found in support.items():
+        more = sign * (found - none[kind])
+        assert more.mean() - half_of_student(more) > 0.0, kind
+    less = support["found_a_server_free"] - rewards["found_a_server_free"]
+    assert less.mean() - half_of_student(less) > 0.0
+
+
 def test_the_table_of_where_they_stay_has_the_best_policys_share(found):
     """P(fewer than c jobs) under the best policy, by its stationary law."""
     words = structure.whereabouts_text(found)
