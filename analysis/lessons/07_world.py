@@ -296,7 +296,7 @@ def _(hours_tried, optimum):
             {
                 "cars there": range(6),
                 **{
-                    f"{vans} vans there": [
+                    f"{vans} van{'' if vans == 1 else 's'} there": [
                         ("yes" if rule.at((cars, vans))[1] else "no") if cars + vans < 6 else "full"
                         for cars in range(6)
                     ]

@@ -16,7 +16,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -190,6 +190,21 @@ class Lesson:
             yield Variant(key, chosen, _html_of(output, re.sub(r"\W", "-", label)))
 
 
+def laid_out(parts: Sequence[Part]) -> Iterator[Part]:
+    """Parts as a page shows them: steps of code that show nothing stand with the next one's, in one place."""
+    codes: list[str] = []
+    for part in parts:
+        if codes and not part.code:
+            yield Part([], "\n\n\n".join(codes))
+            codes = []
+        codes += [part.code] if part.code else []
+        if part.variants or part.control is not None:
+            yield replace(part, code="\n\n\n".join(codes))
+            codes = []
+    if codes:
+        yield Part([], "\n\n\n".join(codes))
+
+
 def loaded(path: Path) -> ModuleType:
     """A notebook as a module, which runs nothing yet but its imports."""
     spec = importlib.util.spec_from_file_location(f"lesson_{path.stem}", path)
@@ -228,6 +243,7 @@ def page_of(lesson: Lesson, names: Sequence[tuple[str, str]]) -> str:
         "lesson.html",
         PAGES,
         lesson=lesson,
+        parts=list(laid_out(lesson.parts)),
         names=names,
         source=source,
         page=f"{lesson.path.stem}.html",
@@ -259,11 +275,15 @@ def build(folder: Path, paths: Sequence[Path] | None = None) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m analysis.lessons", description="The lessons as pages.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    about = "Lessons on queues, their control and learning: notebooks in analysis/lessons, and pages made of them."
+    parser = argparse.ArgumentParser(prog="python -m analysis.lessons", description=about)
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="build")
     make = commands.add_parser("build", help="run all lessons and write a page for each, and index.html")
     make.add_argument("folder", nargs="?", type=Path, default=OUT, help="where to (analysis/lessons/build)")
     wanted = parser.parse_args(arguments)
+    if wanted.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     if wanted.folder.exists() and not wanted.folder.is_dir():
         print(f"{wanted.folder}: not a folder", file=sys.stderr)
         return 2

@@ -55,6 +55,10 @@ class Fit:
     system: System | None
     promise: Promise | None  # of the M/M plan; None without a system
 
+    def __repr__(self) -> str:
+        missing = f"; missing: {', '.join(one.key for one in self.missing)}" if self.missing else ""
+        return f"<Fit: {len(self.table):,} jobs of {', '.join(self.table.names)}{missing}>"
+
     @cached_property
     def tests(self) -> pd.DataFrame:
         """What was tested, on what, statistic, p, verdict in words, size of the effect."""

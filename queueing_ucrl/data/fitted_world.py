@@ -156,7 +156,12 @@ def world_blocks(
         units.put("money", given.units["money"], f"as in {given.like}")
     queue = _queue(table, services, patiences, found, given, notes)
     classes = [_class(fit, services, patiences, given, table) for fit in arrivals.values()]
-    notes += _without_patience(queue, classes)
+    if table.untimed:
+        notes.append(
+            f"{table.untimed:,} jobs gave up after a wait that the log does not hold, and tell nothing of patience: "
+            "name the column of their time in the queue (patience, --patience), or give their rows an end"
+        )
+    notes += _without_patience(table, queue, classes)
     absent = [name for name in given.classes if name not in arrivals]
     if absent:
         notes.append(f"{given.like} also has {', '.join(absent)}, of which the log has no job: left out")
@@ -164,16 +169,18 @@ def world_blocks(
     return [*blocks, _run(table, arrivals)], notes
 
 
-def _without_patience(queue: Block, classes: list[Block]) -> list[str]:
+def _without_patience(table: JobTable, queue: Block, classes: list[Block]) -> list[str]:
     """Costs of giving up have no place in a file where nobody does: they are taken out, and told."""
     notes = []
     if not queue.has("patience"):
         for block in classes:
             if block.has("abandonment_cost") and not block.has("patience"):
                 block.entries = [entry for entry in block.entries if entry[0] != "abandonment_cost"]
-                notes.append(
-                    f"the log shows nobody of {block.entries[0][1]} giving up: its abandonment_cost is left out"
+                name = block.entries[0][1]
+                shown = (
+                    f"tells nothing of the patience of {name}" if table.untimed else f"shows nobody of {name} giving up"
                 )
+                notes.append(f"the log {shown}: its abandonment_cost is left out")
     return notes
 
 
@@ -226,7 +233,7 @@ def _queue(
     common = patiences.parts.get(EVERYBODY)
     if common is not None and common.law is not None:
         block.put("patience", law_table(common.law), _patience_words(common))
-    elif table.abandoned is None and "patience" in given.queue:
+    elif not table.tells_patience and "patience" in given.queue:
         block.put("patience", given.queue["patience"], f"the log does not tell; as in {given.like}")
     return block
 
@@ -277,7 +284,7 @@ def _class(fit: ArrivalsFit, services: ServiceFits, patiences: PatienceFits, giv
         own = patiences.parts.get(fit.name)
         if own is not None and own.law is not None:
             block.put("patience", law_table(own.law), _patience_words(own))
-    elif table.abandoned is None and given.of_class(fit.name, "patience") is not None:
+    elif not table.tells_patience and given.of_class(fit.name, "patience") is not None:
         block.put("patience", given.of_class(fit.name, "patience"), f"the log does not tell; as in {given.like}")
     _put_worth(block, fit.name, given)
     return block

@@ -114,6 +114,16 @@ class JobTable:
         """A day in the table's unit; None: the unit is not known."""
         return 86400.0 / UNITS[self.unit] if self.unit else None
 
+    @property
+    def untimed(self) -> int:
+        """How many gave up after a wait that is not known."""
+        return 0 if self.abandoned is None else int(np.isnan(self.waits[self.abandoned]).sum())
+
+    @property
+    def tells_patience(self) -> bool:
+        """Whether it says who gave up and, unless nobody did, of one at least after how long."""
+        return self.abandoned is not None and (self.untimed == 0 or self.untimed < int(self.abandoned.sum()))
+
     def of_class(self, name: str) -> BoolArray:
         """Which jobs are of a class."""
         return self.classes == self.names.index(name)
@@ -254,7 +264,7 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
         if numbers:
             raise ValueError(
                 f"{raw.name}: column {shown(columns.time)} holds dates and column {shown(numbers[0])} numbers: name "
-                f"the time unit of the numbers, one of {', '.join(UNITS)}"
+                f"the time unit of the numbers (time_unit, --time-unit), one of {', '.join(UNITS)}"
             )
         draft.findings.notes.append(f"times are counted in {unit}, since no time unit was named")
     draft.unit = unit if stamps.are_dates else time_unit or ""

@@ -11,7 +11,7 @@ import numpy as np
 from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS, checked_accounts
 from queueing_ucrl.accounts.totals import Account, Comparator
 from queueing_ucrl.model.system import Queue, System
-from queueing_ucrl.simulation.control_loop import begin_session
+from queueing_ucrl.simulation.control_loop import begin_session, first_answer
 from queueing_ucrl.simulation.event_log import EventTable, LogColumn
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.simulation.simulate import cautions, check_run
@@ -75,7 +75,7 @@ class Cell:
                 f"{count} replications of {len(settings.times)} times are too many for the memory that their tables "
                 f"take: at most {LARGEST_CELL // each} replications, or fewer times (run.grid_points)"
             )
-        plan = begin_session(self.system, self.controller, np.random.default_rng(0)).first()
+        plan = first_answer(begin_session(self.system, self.controller, np.random.default_rng(0)), self.controller.name)
         if getattr(plan, "request", None) is not None:
             SolverService().answer(plan.request, 0.0)
 

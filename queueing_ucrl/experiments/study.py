@@ -102,6 +102,13 @@ class Study:
     results: Sequence[Sequence[TrialResult]]
     _summaries: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        names = ", ".join(dict.fromkeys(cell.name for cell in self.cells))
+        points, counts = len({cell.point for cell in self.cells}), sorted(len(results) for results in self.results)
+        sweep = f"; {points} points of a sweep" if points > 1 else ""
+        replications = " to ".join(str(count) for count in dict.fromkeys((*counts[:1], *counts[-1:])))
+        return f"<Study: {names}{sweep}; replications: {replications or 0}>"
+
     def samples(self, cell: int, kind: str) -> FloatArray:
         """One account or reward of one cell: a row a replication, a column a time."""
         self._check_kind(kind, *KINDS, *self.own_accounts, *REWARDS)

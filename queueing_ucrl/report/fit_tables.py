@@ -150,8 +150,6 @@ def _print_missing(console: Console, fit: Fit) -> None:
     if not fit.missing:
         return
     print_words(console, 'A log cannot tell, and nobody has said yet (these lines hold a "?" in the scenario file):')
-    missing = Table("key", "put there")
     for one in fit.missing:
-        missing.add(one.key, one.wanted)
-    missing.print(console)
+        print_words(console, f"- {one.key}: {one.wanted}")
     print_line(console)

@@ -256,12 +256,16 @@ def _worth_chart(view: StudyView) -> Chart | None:
         return None
     data: Columns = {"who": [], "time": [], "mean": []}
     said = []
-    for name in view.detailed:
-        frame = view.episodes(name)
-        if frame is None or "gain" not in frame or not frame["gain"].notna().all():
-            continue
+    frames = {name: view.episodes(name) for name in view.detailed}
+    known = {
+        name: frame
+        for name, frame in frames.items()
+        if frame is not None and "gain" in frame and frame["gain"].notna().all()
+    }
+    first_end = min((float(frame["end"].iloc[0]) for frame in known.values()), default=0.0)
+    for name, frame in known.items():
         shown = frame.iloc[thinned(len(frame), MOST_EPISODES)]
-        times = [_from(t, float(frame["end"].iloc[0])) for t in shown["start"]] + [float(frame["end"].iloc[-1])]
+        times = [_from(t, first_end) for t in shown["start"]] + [float(frame["end"].iloc[-1])]
         data["who"] += [name] * len(times)
         data["time"] += rounded(times)
         data["mean"] += rounded([*shown["gain"], frame["gain"].iloc[-1]])

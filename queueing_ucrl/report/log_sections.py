@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from queueing_ucrl.report.study_view import StudyView
 
 SCANNED = 3  # controllers whose logs are read
 WATCHED = 400  # events of the moving picture
+LEAD = 0.05  # of its time before the first job comes
 LAW_POINTS = 120
 MOST_WAITS = 300  # points of a curve of waits
 SAMPLES = 40  # of a pattern in a part of its period
@@ -324,11 +326,23 @@ def moving_section(view: StudyView) -> Section | None:
     servers = view.about["queue"]["servers"]
     try:
         end = some_events_later(frames_of(path), 0.0, WATCHED)
-        found = stretch_of(frames_of(path), 0.0, end, servers if isinstance(servers, int) else None)
+        begin = _shortly_before_the_first(path, end)
+        found = stretch_of(frames_of(path), begin, end, servers if isinstance(servers, int) else None)
     except ValueError:
         return None
-    words = [f"The first {len(found.events):,} events under {name}. queueing-ucrl animate shows any other stretch."]
+    since = f", from time {number(begin)} on" if begin else ""
+    words = [
+        f"The first {len(found.events):,} events under {name}{since}. queueing-ucrl animate shows any other stretch."
+    ]
     return Section(f"{view.prefix}moving", "The queue moves", words, animation=animation(found, view.units.time))
+
+
+def _shortly_before_the_first(path: Path, end: float) -> float:
+    """From when on a picture up to `end` is worth watching: 0, unless long nobody comes, as at night."""
+    of_jobs = (frame["time"][frame["job"].notna()] for frame in frames_of(path))
+    first = next((float(times.iloc[0]) for times in of_jobs if len(times)), 0.0)
+    begin = first - LEAD * (end - first)
+    return begin if begin > LEAD * end else 0.0
 
 
 def sections_of_logs(view: StudyView) -> Sequence[Section | None]:

@@ -243,18 +243,23 @@ def _difference_words(view: StudyView) -> list[str]:
     frame = view.study.table("differences.parquet", view.point, ["controller", "time", "account", *SPREADS])
     if frame is None:
         return []
-    first, sure, unsure = view.names[0], [], []
+    first, sure, unsure, same = view.names[0], [], [], []
     for name, rows in frame[frame["account"] == kind].groupby("controller", sort=False):
         mean, low, high = (float(rows[s].iloc[-1]) for s in SPREADS)
         size = with_interval(abs(mean), high - mean)
         more = (mean > 0) != bool(view.no_optimum)  # a loss that is larger, or a reward that is smaller
-        if low <= 0.0 <= high:
+        if low == mean == high == 0.0 and view.count > 1:
+            same.append(str(name))
+        elif low <= 0.0 <= high:
             unsure.append(str(name))
         elif view.no_optimum:
             sure.append(f"{name} earned {size} {'less' if more else 'more'}")
         else:
             sure.append(f"{name} lost {size} {'more' if more else 'less'}")
     said = [f"On the same jobs as {first}, {'; '.join(sure)}."] if sure else []
+    if same:
+        what = "earned" if view.no_optimum else "lost"
+        said.append(f"In every replication {_some(same)} {what} exactly what {first} did.")
     if unsure:
         which = _some(unsure)
         said.append(

@@ -58,6 +58,15 @@ def begin_session(system: System, controller: Controller, rng: np.random.Generat
     return session
 
 
+def first_answer(session: Any, name: str) -> Any:
+    """What a session answers at time 0; an error in its code names its controller."""
+    try:
+        return session.first()
+    except Exception as error:
+        error.add_note(f"in first() of controller {name}")
+        raise
+
+
 class ControlLoop:
     """Hands tallies to the session, its requests to the solver service, and policies to the engine."""
 
@@ -97,7 +106,7 @@ class ControlLoop:
 
     def first(self) -> Plan:
         """The plan at time 0."""
-        return self._take(None, self.session.first(), 0.0)
+        return self._take(None, first_answer(self.session, self.name), 0.0)
 
     def _take(self, tally: Tally | None, plan: Any, now: float) -> Plan:
         self.plan = self._checked(plan, now)
@@ -140,7 +149,11 @@ class ControlLoop:
     def decides(self, job_class: int, in_system: int, now: float, environment: int) -> bool:
         """What the session's own code says to an arrival: yes or no, and nothing else."""
         seen = (environment,) if self._sees_environment else ()
-        answer = self.session.decide(job_class, in_system, now, *seen)
+        try:
+            answer = self.session.decide(job_class, in_system, now, *seen)
+        except Exception as error:
+            error.add_note(f"in decide() of controller {self.name}, at time {now:g}")
+            raise
         if isinstance(answer, (bool, np.bool_)) or (isinstance(answer, (int, np.integer)) and answer in (0, 1)):
             return bool(answer)
         raise TypeError(f"controller {self.name}: decide() must answer True or False, got {shown(answer)}")
@@ -349,4 +362,9 @@ class ControlLoop:
             )
         self.close_episode(tally)
         self.episode += 1
-        return self._take(tally, self.session.review(tally), tally.now)
+        try:
+            plan = self.session.review(tally)
+        except Exception as error:
+            error.add_note(f"in review() of controller {self.name}, at time {tally.now:g}")
+            raise
+        return self._take(tally, plan, tally.now)

@@ -43,6 +43,10 @@ class Run:
     unfinished_jobs: list[Unfinished]
     log: MemoryLog | ParquetLog | None = None
 
+    def __repr__(self) -> str:
+        which = f"seed {self.settings.seed}, replication {self.replication}"
+        return f"<Run: {self.controller} up to time {self.settings.horizon:g}, {which}, engine {self.engine}>"
+
     @property
     def system(self) -> System:
         """What was simulated."""

@@ -77,10 +77,13 @@ def test_answers_are_hidden_until_asked_for(page: OpenPage, name: str) -> None:
         assert answers.nth(k).locator(".paragraph").first.is_visible()
 
 
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_serious_stands_in_a_readers_way(page: OpenPage, name: str) -> None:
+def test_nothing_serious_stands_in_a_readers_way(opened: Any, built: Path, name: str, view: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    found = axe.Axe().run(page.page).response["violations"]
+    size, scheme = VIEWS[view]
+    shown = opened(built / f"{name}.html", viewport=size, color_scheme=scheme)
+    found = axe.Axe().run(shown.page).response["violations"]
     assert [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")] == []
 
 

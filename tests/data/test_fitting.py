@@ -234,6 +234,31 @@ def test_patience_is_fitted_with_censoring() -> None:
     assert len(found.patience)
 
 
+def test_who_gave_up_after_a_wait_that_the_log_does_not_hold_is_told(tmp_path: Path) -> None:
+    """Rows of calls that were given up often have neither start nor end: patience is then the scenario's, if any."""
+    queue = qu.Queue(3, 12, 1.0, [qu.JobClass("a", 4.0, 1.0)], qu.Exponential(0.5))
+    log = synthetic_log(queue, jobs=1000, seed=4)
+    gone = log["abandoned"].astype(bool)
+    log.loc[gone, ["start", "end"]] = np.nan
+    columns = {"start": "start", "end": "end", "abandoned": "abandoned"}
+    found = qu.fit(log, "time", "job_class", **columns, abandonment_costs={"a": 2.0})
+    assert gone.sum() > 50
+    assert found.patience.empty
+    *_, told, cost = found.notes
+    assert told.startswith(f"{gone.sum():,} jobs gave up after a wait that the log does not hold")
+    assert cost == "the log tells nothing of the patience of a: its abandonment_cost is left out"
+    like = tmp_path / "like.toml"
+    like.write_text(
+        '[queue]\nservers = 3\ncapacity = 12\nservice_rate = 1.0\npatience = { kind = "exponential", rate = 0.25 }\n'
+        '[[class]]\nname = "a"\narrival_rate = 4.0\nreward = 1.0\nabandonment_cost = 2.0\n',
+        encoding="utf-8",
+    )
+    taken = qu.fit(log, "time", "job_class", **columns, like=like)
+    assert taken.system is not None
+    assert taken.system.patience == qu.Exponential(0.25)
+    assert taken.system.classes[0].abandonment_cost == 2.0
+
+
 def test_dates_and_numbers_give_the_same_fit(log: pd.DataFrame, tmp_path: Path) -> None:
     """A CSV with dates in hours: the same jobs to the microsecond, the same rates."""
     write_log(log, tmp_path / "calls.csv", unit="hours", columns={"time": "t", "job_class": "k", "service": "s"})
@@ -242,6 +267,12 @@ def test_dates_and_numbers_give_the_same_fit(log: pd.DataFrame, tmp_path: Path) 
     assert dated.table.times == pytest.approx(plain.table.times, abs=1e-9)
     assert dated.rates["rate"].to_numpy() == pytest.approx(plain.rates["rate"].to_numpy(), rel=1e-9)
     assert str(dated.table.first_day) == "2024-01-01"
+
+
+def test_a_fit_shows_itself_in_a_line(log: pd.DataFrame) -> None:
+    found = qu.fit(log, "time", "job_class", service="service", servers=5)
+    missing = "queue.capacity, class.basic.reward, class.gold.reward"
+    assert repr(found) == f"<Fit: {len(log):,} jobs of basic, gold; missing: {missing}>"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -258,7 +258,9 @@ def test_two_date_formats(tmp_path: Path) -> None:
 
 
 def test_numbers_beside_dates_need_a_unit(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="name the time unit of the numbers, one of seconds, minutes"):
+    with pytest.raises(
+        ValueError, match=r"name the time unit of the numbers \(time_unit, --time-unit\), one of seconds, minutes"
+    ):
         read(tmp_path, dates("2024-03-05 06:30"), SERVICE)
 
 

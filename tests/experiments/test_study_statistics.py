@@ -138,3 +138,12 @@ def test_the_grid_does_not_change_what_is_seen_at_a_time() -> None:
     coarse, fine = small_study(jobs=1, grid=[100.0]), small_study(jobs=1, grid=np.arange(10.0, 201.0, 10.0))
     at = fine.curves().query("time == 100.0 or time == 200.0").reset_index(drop=True)
     assert coarse.curves().equals(at)
+
+
+def test_a_study_and_a_run_show_themselves_in_a_line() -> None:
+    """Not with all of their numbers, which are megabytes."""
+    queue = paper_queue()
+    study = qu.replicate(queue, ["oracle", "admit-all"], horizon=50.0, replications=2, jobs=1)
+    assert repr(study) == "<Study: oracle, admit-all; replications: 2>"
+    run = qu.simulate(queue, "oracle", horizon=50.0, seed=3)
+    assert repr(run) == "<Run: oracle up to time 50, seed 3, replication 0, engine compiled>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,3 +180,56 @@ def test_an_observer_is_told_every_review():
     assert [plan.belief.columns() for _, plan in seen] == [
         {"counted": row.counted, "counted_for": row.counted_for} for row in run.episodes.itertuples()
     ]
+
+
+class Mistaken:
+    """A session whose code fails in one of its methods; classes at the top level, so that it can be pickled."""
+
+    def __init__(self, knowledge, where):
+        self.open = qu.Policy.admit_all(knowledge.capacity, knowledge.class_count)
+        self.where = where
+
+    def first(self):
+        if self.where == "first":
+            raise KeyError("gold")
+        return qu.Plan(self.open, until=10.0)
+
+    def review(self, tally):
+        raise KeyError("gold")
+
+
+class MistakenAtArrivals(Mistaken):
+    def decide(self, job_class, in_system, now):
+        raise KeyError("gold")
+
+
+@dataclass(frozen=True)
+class Mistake(qu.Controller):
+    name = "mistake"
+    where: str = "review"
+
+    @property
+    def decides_each_arrival(self):
+        return self.where == "decide"
+
+    def begin(self, knowledge, rng):
+        return (MistakenAtArrivals if self.decides_each_arrival else Mistaken)(knowledge, self.where)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("first", "in first() of controller mistake"), ("review", "in review() of controller mistake, at time 10")],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_in_a_session_names_the_controller_and_the_time(where, said, jobs):
+    """It stays the error that it is, also from a worker process."""
+    with pytest.raises(KeyError, match="gold") as caught:
+        qu.replicate(QUEUE, [Mistake(where), "oracle"], horizon=300.0, replications=2, jobs=jobs)
+    assert caught.value.__notes__ == [said]
+
+
+def test_an_error_in_a_decision_names_the_controller_and_the_time():
+    with pytest.raises(KeyError, match="gold") as caught:
+        qu.simulate(QUEUE, Mistake("decide"), horizon=300.0)
+    (note,) = caught.value.__cause__.__notes__  # SimPy raises a copy
+    assert re.fullmatch(r"in decide\(\) of controller mistake, at time \d\.\d+", note)

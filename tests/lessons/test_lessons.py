@@ -328,3 +328,37 @@ def test_lesson_8_makes_a_log_where_there_is_none(defs_of: Defs) -> None:
     total = made.groupby(day)["Calls"].sum()
     monday = pd.to_datetime(total.index).day_of_week == 0
     assert 0.03 < total[monday].std() / total[monday].mean() < 0.1  # 34 days of cv 0.06
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+def test_steps_of_code_that_show_nothing_stand_with_the_next_one() -> None:
+    pages = pytest.importorskip("lesson_pages")
+    shown = [pages.Variant("", True, "<p>shown</p>")]
+    slider = pages.Control("x", "x", [1, 2], ["1", "2"], 0, True)
+    parts = [
+        pages.Part([], "a = 1"),
+        pages.Part([], "b = 2"),
+        pages.Part(shown, "c = 3"),
+        pages.Part([], "d = 4"),
+        pages.Part(shown),
+        pages.Part([], "", slider),
+        pages.Part(shown, "e = 5"),
+        pages.Part([], "f = 6"),
+    ]
+    found = [(part.code, len(part.variants), part.control) for part in pages.laid_out(parts)]
+    assert found == [
+        ("a = 1\n\n\nb = 2\n\n\nc = 3", 1, None),
+        ("d = 4", 0, None),
+        ("", 1, None),
+        ("", 0, slider),
+        ("e = 5", 1, None),
+        ("f = 6", 0, None),
+    ]
+
+
+def test_the_command_without_arguments_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    pages = pytest.importorskip("lesson_pages")
+    assert pages.main([]) == 2
+    assert "run all lessons and write a page for each" in capsys.readouterr().err

@@ -285,6 +285,49 @@ def test_waits_and_arrivals_are_those_of_the_log(study_folder):
     np.testing.assert_allclose(scan.exposure(0), [13.0] * 12 + [12.0] * 12)  # 300 = 12 days and a half
 
 
+def test_what_policies_are_worth_is_drawn_from_one_time_on(study_folder):
+    """On a log scale all curves, which begin at 0, begin at the same place: one that never changes, too."""
+    data = pd.DataFrame(charts(study_page(stored(study_folder("learners"))))["p0-worth"].data)
+    begins = data.groupby("who")["time"].min()
+    assert len(begins) == 4
+    assert begins.nunique() == 1
+
+
+def test_controllers_that_did_the_same_are_said_to(tmp_path):
+    """Nobody is turned away by the best policy here, so that it and admit-all are one."""
+    file = tmp_path / "same.toml"
+    file.write_text(
+        "[queue]\nservers = 2\ncapacity = 4\nservice_rate = 1.0\n"
+        "[[class]]\nname = 'a'\narrival_rate = 0.5\nreward = 1.0\n"
+        "[[controller]]\nname = 'oracle'\n[[controller]]\nname = 'admit-all'\n"
+        "[run]\nhorizon = 100.0\nreplications = 3\n",
+        encoding="utf-8",
+    )
+    run_scenario(qu.load_scenario(file), tmp_path / "same", jobs=1)
+    said = study_page(stored(tmp_path / "same")).meaning
+    assert "In every replication admit-all lost exactly what oracle did." in said
+    assert not any("do not tell" in words for words in said)
+
+
+def test_the_moving_picture_does_not_wait_for_the_first_job(study_folder, tmp_path):
+    """Nobody comes before 12: the picture begins shortly before the first job, elsewhere at 0."""
+    file = tmp_path / "night.toml"
+    night = "pattern = { kind = 'steps', period = 24.0, times = [12.0], factors = [0.0, 2.0] }"
+    file.write_text(
+        "[queue]\nservers = 2\ncapacity = 4\nservice_rate = 1.0\n"
+        f"[[class]]\nname = 'a'\narrival_rate = 9.0\nreward = 1.0\n{night}\n[run]\nhorizon = 20.0\n",
+        encoding="utf-8",
+    )
+    run_scenario(qu.load_scenario(file), tmp_path / "night", log=True, jobs=1)
+    events = read_events(tmp_path / "night" / "events" / "0000" / "certainty-equivalent" / "000000.parquet")
+    first = events.loc[events["job"].notna(), "time"].iloc[0]
+    (words,) = section(study_page(stored(tmp_path / "night")), "p0-moving").words
+    begin = re.fullmatch(r"The first \d+ events under certainty-equivalent, from time ([0-9.]+) on\. .*", words)
+    assert 12.0 - 0.05 * 8.0 - 0.01 < float(begin[1]) < first
+    (words,) = section(study_page(stored(study_folder("learners"))), "p0-moving").words
+    assert "from time" not in words
+
+
 def test_rates_of_a_period_are_those_of_the_scenario(study_folder):
     """0.7 times 0.5 until 8, 1.5 until 18, then 1: the factors' mean is 25 / 24."""
     page = study_page(stored(study_folder("drifting")))

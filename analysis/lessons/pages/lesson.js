@@ -11,6 +11,15 @@
     }
     window.dispatchEvent(new Event("resize")); // a chart drawn while it was hidden takes its width
   };
+  // what is wider than the screen is reached by keyboard, too
+  const reach = () => {
+    for (const part of document.querySelectorAll(".display, .part > span > table")) {
+      if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+      else part.removeAttribute("tabindex");
+    }
+  };
+  window.addEventListener("resize", reach);
+  reach();
   for (const control of document.querySelectorAll(".control")) {
     const words = JSON.parse(control.querySelector("script").textContent);
     chosen[control.dataset.name] = Number(control.dataset.default);
