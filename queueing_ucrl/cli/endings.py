@@ -17,6 +17,7 @@ import typer
 from queueing_ucrl.messages import printable, shortened, shown_path
 
 LONGEST_LINE = 1000  # characters
+A_MOMENT = 0.05  # seconds
 
 
 def end(message: str, code: int) -> NoReturn:
@@ -59,10 +60,30 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise _Terminated
 
 
+def _asked_again(otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A hook for errors that Python has to drop, as in a callback of the garbage collector: a stop among them is asked
+    for once more, a moment later.
+    """
+    import signal
+    import threading
+
+    def hook(dropped: Any) -> None:
+        if not isinstance(dropped.exc_value, KeyboardInterrupt):
+            otherwise(dropped)
+            return
+        number = signal.SIGTERM if isinstance(dropped.exc_value, _Terminated) else signal.SIGINT
+        again = threading.Timer(A_MOMENT, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+
+    return hook
+
+
 @contextmanager
 def stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Iterator[None]:
     """End a study that was interrupted with a message that says how to go on; `before` clears the screen for it."""
     import signal
+    import sys
     import threading
     from concurrent.futures import CancelledError
     from concurrent.futures.process import BrokenProcessPool
@@ -72,6 +93,9 @@ def stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Itera
     kept = f"finished trials are kept in {folder}, and the same command goes on from there"
     here = threading.current_thread() is threading.main_thread()
     before_us = signal.signal(signal.SIGTERM, _terminate) if here else None
+    hook = sys.unraisablehook
+    if here:
+        sys.unraisablehook = _asked_again(hook)
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -89,6 +113,7 @@ def stops_told(folder: Path, before: Callable[[], None] = lambda: None) -> Itera
     finally:
         if here:
             signal.signal(signal.SIGTERM, before_us)
+            sys.unraisablehook = hook
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import codecs
 import csv
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -92,8 +92,21 @@ def frame_source(frame: pd.DataFrame, wanted: Sequence[str], findings: Findings,
     chosen = frame.set_axis([str(c) for c in frame.columns], axis="columns").loc[:, list(dict.fromkeys(wanted))]
     chosen = chosen.reset_index(drop=True)
     lines = np.arange(1, len(frame) + 1, dtype=np.int64)
-    repeated = chosen.astype(str).duplicated().to_numpy()
-    return RawTable({c: chosen[c] for c in chosen.columns}, lines, repeated, name)
+    return RawTable(
+        {c: chosen[c] for c in chosen.columns}, lines, _repeated(chosen, lambda rows: frame.iloc[rows]), name
+    )
+
+
+def _repeated(chosen: pd.DataFrame, whole: Callable[[IntArray], pd.DataFrame]) -> BoolArray:
+    """Which rows are, in every column of the whole table, ones that were there before: only those that are alike in the
+    chosen columns are looked up there.
+    """
+    text = chosen.astype(str)
+    repeated: BoolArray = text.duplicated().to_numpy(copy=True)
+    if repeated.any():
+        alike = np.flatnonzero(text.duplicated(keep=False).to_numpy())
+        repeated[alike] = whole(alike).astype(str).duplicated().to_numpy()
+    return repeated
 
 
 def _one_of(name: str, column: str, known: Sequence[str]) -> None:
@@ -121,10 +134,27 @@ def _parquet(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:
                 _one_of(words, column, known)
             if rows > MOST_ROWS:
                 raise ValueError(f"{words}: the table has {rows:,} rows, more than {MOST_ROWS:,}; give a part of it")
-            frame = file.read(columns=list(dict.fromkeys(wanted))).to_pandas(ignore_metadata=True)
+            frame = _frame(file, list(dict.fromkeys(wanted)))
+            raw = frame_source(frame, wanted, findings, words)
+            if raw.repeated.any():
+                raw = replace(raw, repeated=_repeated(frame, lambda alike: _rows(file, alike)))
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{words}: cannot be read as Parquet ({shown(str(error))})") from None
-    return frame_source(frame, wanted, findings, words)
+    return raw
+
+
+def _frame(file: Any, columns: list[str]) -> pd.DataFrame:
+    """Columns of a Parquet file; whole numbers stay such where one is missing: a class is 1, not 1.0."""
+    frame: pd.DataFrame = file.read(columns=columns).to_pandas(ignore_metadata=True, integer_object_nulls=True)
+    return frame
+
+
+def _rows(file: Any, rows: IntArray) -> pd.DataFrame:
+    """Rows of a Parquet file, column after column: there may be many that nobody named."""
+    import pandas as pd
+
+    columns = [_frame(file, [name]).iloc[rows] for name in dict.fromkeys(file.schema_arrow.names)]
+    return pd.concat(columns, axis="columns")
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------------
@@ -180,10 +210,15 @@ def _records(words: str, file: Iterable[str], separator: str) -> Iterator[tuple[
             if "field limit" in reason:
                 reason = f"a cell is longer than {csv.field_size_limit():,} characters"
             raise ValueError(f"{words}: line {line}: cannot be read as CSV ({reason})") from None
-        if first and separator.join(cells).removeprefix(codecs.BOM_UTF8.decode()).strip().lower() == f"sep={separator}":
+        if first and _names_separator(cells, separator):
             continue  # by which a spreadsheet names the separator
         if cells and any(cells):
             yield line, cells
+
+
+def _names_separator(cells: list[str], separator: str) -> bool:
+    text = separator.join(cells).removeprefix(codecs.BOM_UTF8.decode()).strip(" \r\n")
+    return text.lower() == f"sep={separator}"
 
 
 def _header(path: Path, encoding: str, wanted: Sequence[str]) -> tuple[str, list[str]]:

@@ -24,21 +24,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DAY = 86_400_000_000_000  # nanoseconds
+HOUR = DAY // 24
 MISSING_WORDS = ("", "na", "n/a", "nan", "nat", "null", "none", "-")
 EMPTY, UNREADABLE, FOREIGN, NUMBER, NAIVE, OFFSET = range(6)  # what a cell may hold; FOREIGN: a date that is not ISO
 _ISO = (
     r"^(?P<base>\d{4}-\d{2}-\d{2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?)"
-    r" ?(?P<offset>Z|UTC|[+-]\d{2}(?::?\d{2})?)?$"
+    r" ?(?P<offset>Z|UTC|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)?$"
 )
 _FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
 _NAMED_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.,]+ ?(?P<zone>[A-Za-z][A-Za-z/_+-]+)$"
-_DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+_DECIMAL_COMMA = r"(?a)^[+-]?\d*,\d+$"
 _GROUPED = (
-    r"^[+-]?(?!0)\d{1,3}(?:[ ,.'\u2019\u00a0\u2009\u202f]\d{2,3})*[ ,.'\u2019\u00a0\u2009\u202f]\d{3}(?:[.,]\d+)?$"
+    r"(?a)^[+-]?(?!0)\d{1,3}(?:[ ,.'\u2019\u00a0\u2009\u202f]\d{2,3})*[ ,.'\u2019\u00a0\u2009\u202f]\d{3}(?:[.,]\d+)?$"
 )
 _TIME_OF_DAY = r"^\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?$"
-_DURATION = r"^(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d(?:\.\d+)?)$"
+_DURATION = r"^(?P<hours>\d+):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d(?:[.,]\d+)?)$"
 _TWO_PARTS = r"^\d+:\d{2}$"
+FIRST_YEAR, LAST_YEAR = 1678, 2261  # of which nanoseconds since 1970 can be counted in 64 bits
 IN_SPREADSHEETS = (36_526, 73_050)  # days since 1900, as they count them: 2000 to 2099
 SINCE_1970 = {"milliseconds": (9e11, 9e12), "microseconds": (9e14, 9e15), "nanoseconds": (9e17, 9e18)}  # 1998 to 2255
 
@@ -154,7 +156,7 @@ def clock_durations(values: pd.Series, unit: str) -> pd.Series:
     parts = text.str.extract(_DURATION)
     known = parts["hours"].notna()
     seconds = 3600.0 * parts["hours"].astype(float) + 60.0 * parts["minutes"].astype(float)
-    numbers = (seconds + parts["seconds"].astype(float)) / UNITS[unit]
+    numbers = (seconds + parts["seconds"].str.replace(",", ".").astype(float)) / UNITS[unit]
     return pd.Series(np.where(known, numbers.map(repr), text), dtype=object)
 
 
@@ -189,8 +191,11 @@ def cells_of(values: pd.Series) -> Cells:
     if kind == "M" or isinstance(values.dtype, pd.DatetimeTZDtype):
         aware = isinstance(values.dtype, pd.DatetimeTZDtype)
         kinds[:] = np.where(values.isna(), EMPTY, OFFSET if aware else NAIVE)
+        in_utc = values.dt.tz_convert("UTC").dt.tz_localize(None) if aware else values
+        kinds[_out_of_range(in_utc)] = UNREADABLE
+        values = values.mask(kinds == UNREADABLE)
         local = _nanoseconds(values.dt.tz_localize(None))
-        utc = _nanoseconds(values.dt.tz_convert("UTC").dt.tz_localize(None)) if aware else local
+        utc = _nanoseconds(in_utc.mask(kinds == UNREADABLE)) if aware else local
         return Cells(kinds, numbers, local, utc)
     text, empty = stripped(values)
     kinds[empty] = EMPTY
@@ -200,6 +205,13 @@ def cells_of(values: pd.Series) -> Cells:
     if rest.size:
         kinds[rest], local[rest], utc[rest] = _dates(text.iloc[rest])
     return Cells(kinds, numbers, local, utc)
+
+
+def _out_of_range(dates: pd.Series) -> BoolArray:
+    """Dates of which nanoseconds cannot be counted, such as 9999-12-31, which stands for no date in many a table."""
+    years = dates.dt.year
+    outside: BoolArray = ((years < FIRST_YEAR) | (years > LAST_YEAR)).to_numpy(dtype=bool)
+    return outside
 
 
 def _nanoseconds(dates: pd.Series) -> IntArray:
@@ -214,6 +226,7 @@ def _dates(text: pd.Series) -> tuple[IntArray, IntArray, IntArray]:
     parts = text.str.extract(_ISO)
     base = parts["base"].str.replace(",", ".").str.replace(r"[T ](\d:)", r"T0\1", regex=True)  # 8:15, and 0,5 seconds
     dates = pd.to_datetime(base, format="ISO8601", errors="coerce")
+    dates = dates.mask(_out_of_range(dates))
     there, with_offset = dates.notna().to_numpy(), parts["offset"].notna().to_numpy()
     kinds = np.where(there, np.where(with_offset, OFFSET, NAIVE), UNREADABLE)
     foreign = text.str.match(_FOREIGN).to_numpy(dtype=bool)
@@ -233,6 +246,12 @@ def _offset(words: str) -> int:
     return (-1 if match[1] == "-" else 1) * minutes * 60 * 10**9
 
 
+def _in_words(offset: int) -> str:
+    """Nanoseconds as +01:00."""
+    minutes = abs(int(offset)) // (60 * 10**9)
+    return f"{'-' if offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+
+
 def stamps_of(
     columns: dict[str, pd.Series],
     name: str,
@@ -243,6 +262,9 @@ def stamps_of(
     unit: str,
 ) -> Stamps:
     """Columns of times on one axis; the first of them says whether they are numbers or dates."""
+    for column, values in columns.items():
+        if values.dtype.kind == "m":
+            raise ValueError(f"{name}: column {shown(column)} holds durations; give the times as numbers or as dates")
     parsed = {column: cells_of(values) for column, values in columns.items()}
     first = next(iter(columns))
     reading = _reading(parsed[first], columns[first], name, first, lines, findings)
@@ -261,6 +283,8 @@ def stamps_of(
             )
         return Stamps(values, values, None, {})
     moments = {c: _moments(p, good[c], name, lines, findings, timezone) for c, p in parsed.items()}
+    if timezone is None:
+        _tell_clocks(parsed[first], good[first], first, findings)
     if not good[first].any():
         raise ValueError(f"{name}: column {shown(first)} holds no date that can be read")
     midnight = int(moments[first][0][good[first]].min()) // DAY * DAY
@@ -292,6 +316,8 @@ def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: Int
             hint = ", a time of day: put its date before it, in the same column"
         if zone := re.match(_NAMED_ZONE, text):
             hint = f"; write the offset, such as +01:00, for {zone['zone']}, or leave it out and name the time zone"
+        if re.match(_ISO, text):
+            hint = f": there is no such date, or it is not of the years {FIRST_YEAR} to {LAST_YEAR}"
         raise ValueError(
             f"{name}: {findings.at(lines[k])}: column {shown(column)} must hold numbers or ISO dates "
             f"such as 2024-03-31 08:15:00, got {shown(text)}{hint}"
@@ -345,6 +371,17 @@ def _readable(
     if needed:
         findings.add(f"missing: no time{what}", lines[kinds == EMPTY], LEFT_OUT)
     return good
+
+
+def _tell_clocks(cells: Cells, good: BoolArray, column: str, findings: Findings) -> None:
+    """Offsets that differ by more than daylight saving are clocks of several places: a row goes by its own."""
+    offsets = (cells.local - cells.utc)[good & (cells.kinds == OFFSET)]
+    if offsets.size and np.ptp(offsets) > HOUR:
+        least, most = _in_words(offsets.min()), _in_words(offsets.max())
+        findings.notes.append(
+            f"column {shown(column)} has offsets from {least} to {most}: each time is as its own clock shows it, and "
+            "these are clocks of several places; name one time zone (--timezone) for all"
+        )
 
 
 def _moments(

@@ -24,6 +24,7 @@ from queueing_ucrl.simulation.steps import SteppedKernel
 if TYPE_CHECKING:
     import pandas as pd
 
+LAST_REPLICATION = 2**62  # a vector's are counted in 64 bits
 NOBODY = -1  # the class of who is at the door when the horizon is reached
 
 
@@ -85,14 +86,14 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
         With a seed it is replication 0 of `simulate` with that seed, without one the next replication of the same
         seed; options={"replication": k}: replication k.
         """
+        first = seed is not None or self._seed is None
+        replication = replication_in(options, 0 if first else self._replication + 1)
         super().reset(seed=seed)
         if seed is not None:
-            self._seed, self._replication = int(seed), 0
+            self._seed = int(seed)
         elif self._seed is None:
             self._seed = int(self.np_random.integers(2**63))
-        else:
-            self._replication += 1
-        self._replication = replication_in(options, self._replication)
+        self._replication = replication
         settings = RunSettings(self.horizon, seed=self._seed)
         self._sink = MemoryLog(self.system, self._replication) if self._log else None
         self._kernel = SteppedKernel.at_time_0(self.task.comparator, settings, self._replication, self._sink)
@@ -173,12 +174,22 @@ def replication_in(options: dict[str, Any] | None, otherwise: int, others: str =
     replication = (options or {}).get("replication", otherwise)
     if isinstance(replication, bool) or not isinstance(replication, (int, np.integer)) or replication < 0:
         raise ValueError(f"replication must be a whole number of at least 0, got {shown(replication)}")
+    if replication > LAST_REPLICATION:
+        raise ValueError(f"replication must be at most {LAST_REPLICATION}, got {shown(replication)}")
     return int(replication)
+
+
+def as_array(given: Any) -> np.ndarray[Any, Any]:
+    """What was given as actions; of lists of several lengths, an array of objects."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.empty(0, dtype=object)
 
 
 def checked_action(action: Any) -> bool:
     """Whether to admit; an error for all but 0 and 1."""
-    whole = np.asarray(action)
+    whole = as_array(action)
     if whole.shape != () or whole.dtype.kind not in "iub":
         raise TypeError(f"an action must be the whole number 0 (reject) or 1 (admit), got {shown(action)}")
     if whole not in (0, 1):

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from queueing_ucrl.accounts.regret import RegretCurve
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
-from queueing_ucrl.gym.environment import replication_in
+from queueing_ucrl.gym.environment import as_array, replication_in
 from queueing_ucrl.gym.task import make_task
 from queueing_ucrl.learning.observations import Rows
 from queueing_ucrl.messages import shown
@@ -75,12 +75,12 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         """Begin an episode in each world: world w with seed + w, or with the seed of its own; without one the next
         replication of its seed. options={"replication": k, or one for each world}; "reset_mask": only in these worlds.
         """
-        super().reset(seed=seed if isinstance(seed, int) else None)
         if not isinstance(options, (dict, type(None))):
             raise TypeError(f"options of a reset must be a dict, got {shown(options)}")
         given = self._given(seed)
         chosen = self._chosen(options)
-        replications = np.array(self._asked_for(options, given))
+        replications = np.array(self._asked_for(options, given), dtype=np.int64)
+        super().reset(seed=seed if isinstance(seed, int) else None)
         if self._seeds is None:
             self._seeds = self.np_random.integers(2**63, size=self.num_envs).tolist()
         for w in self._all[chosen].tolist():
@@ -98,7 +98,7 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         """The seed that each world is given; None: none."""
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, (str, bytes)) or not isinstance(seed, Iterable):
+        if isinstance(seed, (str, bytes)) or not isinstance(seed, Iterable) or np.shape(seed) == ():
             first = whole(seed, "seed", 0)
             return [first + w for w in range(self.num_envs)]
         given = [None if one is None else whole(one, "seed", 0) for one in seed]
@@ -241,7 +241,7 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
 
     def _checked(self, actions: Any) -> BoolArray:
         """Whether to admit, world by world; the action of one that begins an episode is not looked at."""
-        given = np.asarray(actions)
+        given = as_array(actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iub":
             raise TypeError(
                 f"actions must be {self.num_envs} whole numbers, 0 (reject) or 1 (admit), got an array of "

@@ -585,3 +585,91 @@ def test_equal_services_by_their_ends_are_equal() -> None:
     found = fit_service(works)
     assert found.best.kind == "deterministic"
     assert found.law.mean == pytest.approx(0.01, rel=1e-9)
+
+
+def test_rows_that_differ_in_another_column_are_no_duplicates(tmp_path: Path) -> None:
+    """Two jobs of the same moment, told apart by their numbers: of a CSV, a Parquet file and a frame the same."""
+    frame = pd.DataFrame([row.split(",") for row in good()], columns=["t", "k", "s"]).astype({"t": float, "s": float})
+    frame = pd.concat([frame.iloc[:1], frame], ignore_index=True)
+    for number, left in ((range(len(frame)), 41), ([0, 0, *range(2, len(frame))], 40)):
+        table = frame.assign(number=number)
+        table.to_csv(tmp_path / "log.csv", index=False)
+        table.to_parquet(tmp_path / "log.parquet", index=False)
+        for source in (tmp_path / "log.csv", tmp_path / "log.parquet", table):
+            assert len(read_jobs(source, SERVICE)) == left
+
+
+def test_classes_that_are_whole_numbers_are_called_so_where_one_is_missing(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [row.split(",") for row in good()]
+    numbers = [None, *(1 + k % 2 for k in range(1, len(rows)))]
+    columns = {"t": [float(row[0]) for row in rows], "k": pa.array(numbers, pa.int64())}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    table = read_jobs(tmp_path / "log.parquet", PLAIN)
+    assert table.names == ("1", "2")
+    assert len(table) == 39
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_line_that_names_the_separator_is_no_header(separator: str, tmp_path: Path) -> None:
+    text = f"sep={separator}\r\n" + lines_of(good()).replace(",", separator)
+    assert len(read_jobs(written(tmp_path, text), PLAIN)) == 40
+
+
+def test_a_date_beyond_the_calendar_of_64_bits_is_a_bad_row(tmp_path: Path) -> None:
+    """9999-12-31 stands for no end in many a table; nanoseconds since 1970 reach from 1678 to 2261."""
+    days = pd.date_range("2024-03-01", periods=40, freq="37min31s")
+    frame = pd.DataFrame({"t": days, "a": days, "b": days + pd.Timedelta("5min")}).astype("datetime64[s]")
+    frame.loc[3, "b"] = pd.Timestamp("9999-12-31 00:00:00").as_unit("s")
+    frame.loc[5, "t"] = pd.Timestamp("0001-01-01 00:00:00").as_unit("s")
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    frame.to_parquet(tmp_path / "log.parquet", index=False)
+    for name in ("log.csv", "log.parquet"):
+        table = read_jobs(tmp_path / name, Columns("t", start="a", end="b"))
+        assert len(table) == 39
+        assert sum(np.isnan(table.works)) == 1
+        assert {rows.kind for rows in table.bad_rows} >= {
+            "text that is no date in column 't'",
+            "text that is no date in column 'b'",
+        }
+    rows = [f"16{k:02d}-01-01 00:00:00,a" for k in range(30)]
+    with pytest.raises(ValueError, match=r"log.csv: line 2: column 't' .* years 1678 to 2261"):
+        read_jobs(written(tmp_path, lines_of(rows, "t,k")), PLAIN)
+
+
+def test_clocks_of_several_places_in_one_log_are_told(tmp_path: Path) -> None:
+    days = pd.date_range("2024-03-30", periods=60, freq="37min31s")
+    summer = [f"{day:%Y-%m-%d %H:%M:%S}+0{1 + k // 30}:00,a,1" for k, day in enumerate(days)]
+    assert not any("clocks" in note for note in read(tmp_path, summer, time_unit="minutes").notes)
+    places = [f"{day:%Y-%m-%d %H:%M:%S}{('-03:30', '+02:00')[k % 2]},a,1" for k, day in enumerate(days)]
+    (note,) = [note for note in read(tmp_path, places, time_unit="minutes").notes if "clocks" in note]
+    assert "from -03:30 to +02:00" in note
+    assert not any("clocks" in note for note in read(tmp_path, places, timezone="Europe/Berlin").notes)
+
+
+def test_an_offset_that_no_clock_has_is_no_date(tmp_path: Path) -> None:
+    rows = [f"2024-03-30T{k // 60:02d}:{k % 60:02d}:00+99:99,a,1" for k in range(60)]
+    with pytest.raises(ValueError, match="must hold numbers or ISO dates"):
+        read(tmp_path, rows)
+
+
+def test_durations_whose_seconds_have_a_comma(tmp_path: Path) -> None:
+    """Seconds of a spreadsheet in a country that writes 0,5."""
+    cells = [f"{(k + 1) * 1.37};a;00:0{k % 5}:1{k % 7},{k % 4}5" for k in range(40)]
+    table = read_jobs(written(tmp_path, lines_of(cells, "t;k;s")), SERVICE, time_unit="seconds")
+    assert table.works.tolist() == [60.0 * (k % 5) + float(f"1{k % 7}.{k % 4}5") for k in range(40)]
+
+
+def test_digits_of_another_script_are_not_turned_into_another_number(tmp_path: Path) -> None:
+    wide = str.maketrans("0123456789", "".join(chr(0xFF10 + k) for k in range(10)))
+    with pytest.raises(ValueError, match="must hold numbers or ISO dates") as error:
+        read(tmp_path, [f"{k + 1}.507,a,1".translate(wide) for k in range(40)])
+    assert "thousands" not in str(error.value)
+
+
+def test_durations_of_pandas_are_no_times() -> None:
+    frame = pd.DataFrame({"t": pd.to_timedelta(np.arange(40.0), unit="s"), "k": "a"})
+    with pytest.raises(ValueError, match="column 't' holds durations; give the times as numbers or as dates"):
+        read_jobs(frame, PLAIN)

@@ -267,7 +267,7 @@ def test_nothing_is_wrong_with_any_kind_of_observation_and_reward() -> None:
         check_env(gymnasium.make(ID, **options).unwrapped)
 
 
-@pytest.mark.parametrize("action", [1.0, math.nan, "admit", None, [1, 0], np.array([1]), 1 + 0j])
+@pytest.mark.parametrize("action", [1.0, math.nan, "admit", None, [1, 0], np.array([1]), 1 + 0j, [[1], [1, 0]]])
 def test_an_action_of_a_wrong_type_is_refused(action: Any) -> None:
     environment = AdmissionControl(system=paper_queue(), horizon=10.0)
     environment.reset(seed=1)

@@ -154,7 +154,44 @@ def test_gymnasium_finds_nothing_wrong_with_one_of_them() -> None:
     check_env(One(), skip_render_check=True)
 
 
-@pytest.mark.parametrize("actions", [[0.0, 1.0], [0], [[0, 1]], 1, ["a", "b"], [float("nan")] * 2, None])
+WRONG_SEEDS = [-1, 1.0, "ab", [-1, 2], [1, -2], [1.5, 2], [1, "2"], [True, False], [1], {}, np.array(3), object()]
+WRONG_OPTIONS = [
+    {"replication": 2**63},
+    {"replication": [2**70, 1]},
+    {"replication": [1, 2.0]},
+    {"replication": None},
+    {"reset_mask": [1, 0]},
+    {"replication": 1, "more": 2},
+    [("replication", 1)],
+    "replication",
+    3,
+]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [*({"seed": seed} for seed in WRONG_SEEDS), *({"seed": 7, "options": options} for options in WRONG_OPTIONS)],
+)
+def test_a_refused_reset_leaves_the_worlds_as_they_were(wrong: dict[str, Any]) -> None:
+    """Nothing is rounded to a seed, and whoever catches the error goes on as if nothing had been asked for."""
+    asked, other = (AdmissionControlVector(2, system=paper_queue(), horizon=50.0) for _ in range(2))
+    for envs in (asked, other):
+        envs.reset(seed=1)
+    with pytest.raises((ValueError, TypeError), match=r"seed|replication|reset_mask|options"):
+        asked.reset(**wrong)
+    for _ in range(3):
+        alike(asked.step([1, 1]), other.step([1, 1]), "a step")
+    alike(asked.reset(), other.reset(), "the next episode")
+    alone, beside = (AdmissionControl(system=paper_queue(), horizon=50.0) for _ in range(2))
+    for env in (alone, beside):
+        env.reset(seed=1)
+    with pytest.raises((ValueError, TypeError, gymnasium.error.Error), match=r"[Ss]eed|replication|options"):
+        alone.reset(**wrong)
+    assert alone.step(1)[1] == beside.step(1)[1]
+    assert alone.reset()[1]["time"] == beside.reset()[1]["time"]
+
+
+@pytest.mark.parametrize("actions", [[0.0, 1.0], [0], [[0, 1]], 1, ["a", "b"], [float("nan")] * 2, None, [[0], [0, 1]]])
 def test_actions_of_a_wrong_type_are_refused(actions: Any) -> None:
     envs = AdmissionControlVector(2, system=paper_queue(), horizon=10.0)
     envs.reset(seed=1)

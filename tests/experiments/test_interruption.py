@@ -18,10 +18,12 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
+import typer
 from small_studies import contents, scenario_file, started, without_progress
 from typer.testing import CliRunner
 
 from queueing_ucrl.cli import app
+from queueing_ucrl.cli.endings import stops_told
 from queueing_ucrl.errors import DamagedFile, DamageWarning, FolderError
 from queueing_ucrl.experiments.campaign import identity, study_cells
 from queueing_ucrl.experiments.folder import StudyFolder
@@ -122,6 +124,36 @@ def test_stopped_with_logs_being_written_by_workers(number: int, tmp_path: Path)
     for folder in (out, tmp_path / "whole"):
         assert run(scenario, "--out", folder, *options).exit_code == 0
     assert contents(out) == contents(tmp_path / "whole")
+
+
+class StopsAsItGoes:
+    """A signal while Python cleans up: whatever is raised there is dropped."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+        for _ in range(1000):  # the handler runs between two steps of Python
+            pass
+
+
+def stopped_as_it_goes(number: int, folder: Path) -> None:
+    with stops_told(folder):
+        going = StopsAsItGoes(number)
+        del going
+        for _ in range(1000):
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stop_that_falls_into_a_callback_is_not_lost(number: int, tmp_path: Path) -> None:
+    before = sys.unraisablehook, signal.getsignal(signal.SIGTERM)
+    with pytest.raises(typer.Exit) as stop:
+        stopped_as_it_goes(number, tmp_path)
+    assert stop.value.exit_code == ENDS[signal.Signals(number)]
+    assert (sys.unraisablehook, signal.getsignal(signal.SIGTERM)) == before
 
 
 def wait_for(happened: Any, seconds: float = 120.0, process: subprocess.Popen[str] | None = None) -> None:
