@@ -98,7 +98,8 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         """The seed that each world is given; None: none."""
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, (str, bytes)) or not isinstance(seed, Iterable) or np.shape(seed) == ():
+        any_of: Any = seed  # an array without an axis is one number
+        if isinstance(seed, (str, bytes)) or not isinstance(seed, Iterable) or np.shape(any_of) == ():
             first = whole(seed, "seed", 0)
             return [first + w for w in range(self.num_envs)]
         given = [None if one is None else whole(one, "seed", 0) for one in seed]
