@@ -262,8 +262,8 @@ def stamps_of(
     unit: str,
 ) -> Stamps:
     """Columns of times on one axis; the first of them says whether they are numbers or dates."""
-    for column, values in columns.items():
-        if values.dtype.kind == "m":
+    for column, times in columns.items():
+        if times.dtype.kind == "m":
             raise ValueError(f"{name}: column {shown(column)} holds durations; give the times as numbers or as dates")
     parsed = {column: cells_of(values) for column, values in columns.items()}
     first = next(iter(columns))
