@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from queueing_ucrl.data.balking_fit import fit_all_arrivals
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs
 from queueing_ucrl.data.service_fit import fit_patiences, fit_services
@@ -32,7 +34,7 @@ NO_INTERVAL, MISSED, HELD = "no interval", "missed", "held"
 
 
 def log_length(system: System) -> float:
-    """How long a log has to be."""
+    """How long a log has to be: so many jobs, periods, and sojourns of what changes rates at random, at least."""
     jobs = JOBS if system.breakdowns is None else OF_INTERRUPTED
     found = [jobs / system.total_arrival_rate]
     for c in system.classes:
@@ -41,6 +43,8 @@ def log_length(system: System) -> float:
             found.append(PERIODS * c.arrivals.period)
         if isinstance(c.arrivals, Modulated):
             found.append(SOJOURNS / min(sum(row) for row in c.arrivals.rates))
+    if system.environment is not None and np.ptp(system.environment.arrival_factors, axis=0).any():
+        found.append(SOJOURNS / float(system.environment.rates.sum(axis=1).min()))
     return max(found)
 
 

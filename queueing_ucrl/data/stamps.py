@@ -2,7 +2,8 @@
 
 Two readings of the same moment are kept. `clock` is what a clock on the wall shows, counted from midnight of the log's
 first day: people come by the clock, so a pattern by hour is one of the clock, also over a daylight-saving change.
-`elapsed` is physical time from the same origin, of which durations are differences.
+`elapsed` is physical time from the same origin, of which durations are differences. One file, though a long one: every
+way of writing a time is told apart from the others here.
 """
 
 from __future__ import annotations

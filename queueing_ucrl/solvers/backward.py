@@ -258,7 +258,10 @@ def _careful_step(
     h_after: FloatArray,
     w_after: FloatArray,
 ) -> int:
-    """A step; LOCATED: with the decisions of its beginning, cut wherever one begins to be wrong (Illinois' rule)."""
+    """A step; LOCATED: with the decisions of its beginning, cut wherever one begins to be wrong (Illinois' rule).
+
+    Long: where to cut, and what is left to do behind the cut, are one search.
+    """
     row = pieces.chain[piece]
     h_now, w_now = h.copy(), w.copy()
     left = length
@@ -387,7 +390,7 @@ def sweep(
     """Move h and w from the end of all pieces to the beginning; the number of switches.
 
     tables: the decisions of each piece (FIXED). trace: filled where it has room. birth, death: filled with the mean
-    rates of leaving each state upward and downward.
+    rates of leaving each state upward and downward. Long: what is noted of a step is of before it and of after it.
     """
     count, noted, steps, number = 0, 0, trace.times.shape[0], pieces.steps.size
     birth[:] = 0.0
