@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from generators import any_queue, paper_queue, random_system
 
 import queueing_ucrl as qu
+from queueing_ucrl.model.costs import Deadline, Free, Linear
+from queueing_ucrl.simulation.kernel import is_plain
 
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
@@ -78,6 +81,33 @@ def test_random_systems_step_as_one_by_one(number: int) -> None:
     mode = tuple(AutoresetMode)[number % 3]
     reward = "expected" if number % 4 == 0 and not system.not_markov else "realised"
     assert play_both(4, 90, number, mode, system=system, horizon=horizon, reward=reward) > 3
+
+
+def plain(number: int) -> qu.System:
+    """What the loop of many plain worlds is for: all laws, arrivals, costs, balking, and payments at any time."""
+    system = random_system(np.random.default_rng([154, number]), coarse=number % 3 == 0, sharing=False)
+    classes = [replace(c, patience=None, abandonment_cost=0.0, pays=None) for c in system.classes]
+    if number % 4 == 1:
+        classes = [replace(c, holding_cost=Linear(1.0 + i)) for i, c in enumerate(classes)]
+    return qu.System(system.most_servers, max(system.capacity, system.most_servers), classes)
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_random_plain_worlds_step_as_one_by_one(number: int) -> None:
+    system = plain(number)
+    assert is_plain(system)
+    horizon = 40.0 / sum(c.peak_rate for c in system.classes)
+    options: dict[str, Any] = {"system": system, "horizon": horizon, "reward": "realised"}
+    assert play_both(4, 90, number, tuple(AutoresetMode)[number % 3], **options) > 3
+
+
+def test_plain_worlds_of_these_tests_are_of_many_kinds() -> None:
+    systems = [plain(number) for number in range(24)]
+    classes = [c for system in systems for c in system.classes]
+    assert {c.reward_at for c in classes} == {"admission", "start", "end"}
+    assert {type(c.holding_cost) for c in classes} >= {Free, Linear, Deadline}
+    assert {system.balks for system in systems} == {True, False}
+    assert {type(c.service).__name__ for c in classes} > {"Deterministic", "Empirical", "Exponential", "Pareto"}
 
 
 @pytest.mark.parametrize("name", ["network-bursts", "ev-charging-vans", "rush-hours", "call-centre-day"])
