@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SERIES = 1000  # stretches of a run in which MSER-5 looks for the end of its warm-up
 BY = ("class", "server", "episode", "hour", "replication", "controller")
 OF_SERVERS = ("throughput", "wait", *QUANTILES, "utilisation")  # the measures by server: rows that name one
+OF_COLUMNS = {"revenue": {"reward"}, "cost": {"cost"}, "earned": {"reward", "cost"}}  # what logs must hold for them
 COLUMNS = {"class": "job_class", "hour": "job_class", "server": "server"}  # that name a row's group
 MOST_STRETCHES = 100_000
 
@@ -87,6 +88,9 @@ class Measuring:
         import pandas as pd
 
         found = self._by_window(cut) if cut.stretches.apart else pd.DataFrame(list(self._told(cut)))
+        for measure, columns in OF_COLUMNS.items():
+            if not all(columns <= set(run.log.columns) for run in cut.runs):
+                found.loc[found["measure"] == measure, ["mean", "low", "high"]] = math.nan
         found.attrs = {"horizon": cut.horizon, "horizon_from": cut.horizon_from, "runs": len(cut.runs)}
         return found
 
@@ -371,7 +375,8 @@ def metrics(
     the metadata say. controller: of a folder of logs of several, the one to read; they are never mixed.
 
     The interval is from replications where there are several; else by batch means (20 stretches), for an hour of the
-    day from the same hour of different days, and for a window of a single run there is none.
+    day from the same hour of different days, and for a window of a single run there is none. What a log does not tell
+    (money without the columns reward and cost) is nan.
     """
     logs = only_of(open_logs(events), controller)
     runs = [run for log in logs for run in survey(log, episodes=checked_by(by) == "episode")]

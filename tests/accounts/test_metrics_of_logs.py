@@ -115,6 +115,21 @@ def test_by_server_episode_replication_and_nothing(tmp_path: Path) -> None:
     assert as_told(qu.metrics(mixed, 100.0, servers=5)) == pytest.approx(as_told(qu.metrics(tmp_path)), rel=1e-9)
 
 
+def test_money_that_no_column_tells_is_not_known() -> None:
+    run = qu.simulate(paper_queue(), "oracle", horizon=60.0, seed=3, log=True)
+    lacking = {"revenue": ["reward"], "cost": ["cost"], "earned": ["reward", "cost"]}
+    numbers = ["mean", "low", "high"]
+    for gone in (["reward"], ["cost"], ["reward", "cost"]):
+        for options in ({}, {"by": None}, {"window": 20.0}):
+            whole = qu.metrics(run.events, 60.0, **options)
+            told = qu.metrics(run.events.drop(columns=gone), 60.0, **options)
+            unknown = told["measure"].isin([name for name, needs in lacking.items() if set(needs) & set(gone)])
+            assert unknown.any()
+            assert told.loc[unknown, numbers].isna().all(axis=None)
+            assert whole.loc[unknown, "mean"].notna().all()
+            pd.testing.assert_frame_equal(told[~unknown], whole[~unknown])
+
+
 def test_hours_and_windows_in_words() -> None:
     run = qu.simulate(paper_queue(), "oracle", horizon=96.0, seed=2, log=True)
     hours = qu.metrics(run.events, 96.0, by="hour", time_unit="hours")
