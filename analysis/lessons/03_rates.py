@@ -237,8 +237,8 @@ def _(beliefs, best_gain, earned, hours, promised):
         curve("promised", beliefs, promised),
         curve("earned", beliefs, earned, steps=True),
         theory("the best", [beliefs[0], beliefs[-1]], [best_gain, best_gain]),
-        x="believed rate of gold",
-        y="gain",
+        x="believed rate of gold, per hour",
+        y="gain per hour",
         note=f"By the formulas. After {hours.value} hours 95 % of estimates lie between {likely[0]:.3g} and {likely[1]:.3g}; "
         "move the slider above.",
     )

@@ -301,7 +301,10 @@ class Cut:
             )
         if by == "hour":
             if time_unit not in SECONDS:
-                raise ValueError(f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)}")
+                raise ValueError(
+                    f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)} "
+                    "(on the command line --time-unit)"
+                )
             period, parts = 86400.0 / SECONDS[time_unit], 24
         if (window is not None) + (period is not None) + (by == "episode") > 1:
             raise ValueError("window, period, by hour and by episode each cut the time: only one of them may be given")

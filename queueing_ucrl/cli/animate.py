@@ -38,6 +38,8 @@ def animate(
         from queueing_ucrl.messages import shown_path
         from queueing_ucrl.report.animation import animation_page, frames_of, known_of, some_events_later, stretch_of
 
+        if log.is_dir():
+            raise ValueError(f"{shown_path(log)}: is a folder; name the log of one run")
         last = some_events_later(frames_of(log), begin) if until is None else until
         page = log.with_suffix(".html") if out is None else out
         if same_file(page, log):

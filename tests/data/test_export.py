@@ -49,6 +49,18 @@ def test_the_same_log_gives_the_same_bytes(tmp_path: Path, suffix: str, monkeypa
     assert export(events, tmp_path / f"second{suffix}").read_bytes() == first
 
 
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_log_in_csv_is_written_as_the_frame_is(tmp_path: Path, suffix: str) -> None:
+    export(world_log("quickstart"), tmp_path / "kept.csv")
+    frame = qu.read_log(tmp_path / "kept.csv")
+    expected = export(frame, tmp_path / f"frame{suffix}").read_bytes()
+    assert export(tmp_path / "kept.csv", tmp_path / f"again{suffix}").read_bytes() == expected
+    (tmp_path / "short.csv").write_text("time,event\n1.0,admit\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"short\.csv has no column"):
+        export(tmp_path / "short.csv", tmp_path / f"none{suffix}")
+    assert not (tmp_path / f"none{suffix}").exists()
+
+
 def test_the_end_of_the_name_says_the_format(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"log\.docx: the name must end in one of .*\.csv"):
         export(world_log("quickstart"), tmp_path / "log.docx")

@@ -190,7 +190,7 @@ def refusals(folder: Path) -> dict[str, tuple[list[object], str]]:
     (folder / "there.html").write_text("mine")
     return {
         "missing": ([folder / "none.parquet"], "is not there; an event log is needed"),
-        "folder": ([folder], "is not a file"),
+        "folder": ([folder], "is a folder; name the log of one run"),
         "text": ([folder / "text.parquet"], "so it is no event log"),
         "cut": ([folder / "cut.parquet"], "cannot be read as Parquet"),
         "other": ([folder / "other.parquet"], "has no column 'event'"),

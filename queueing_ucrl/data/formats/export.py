@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from gzip import GzipFile
 from pathlib import Path
@@ -14,6 +15,7 @@ from queueing_ucrl.data.formats.csv import write_csv
 from queueing_ucrl.data.formats.dates import Calendar
 from queueing_ucrl.data.formats.ocel import write_ocel_text
 from queueing_ucrl.data.formats.ocel_sqlite import write_sqlite
+from queueing_ucrl.data.formats.read import read_log
 from queueing_ucrl.data.formats.source import LogSource, open_log
 from queueing_ucrl.data.formats.xes import write_xes
 from queueing_ucrl.files import naming, part_of, put_in_place
@@ -49,9 +51,10 @@ def export_log(
 ) -> Path:
     """Write an event log in another program's format, and give the path of the file.
 
-    source: a pandas frame of events, a `Run` that kept them, or a Parquet log, which is read piece by piece, so memory
-    does not grow with it. out: its suffix says the format, unless `format` does: .csv ("csv"), .xes and .xes.gz
-    ("xes"), .jsonocel and .json ("ocel-json"), .xmlocel ("ocel-xml"), .sqlite ("ocel-sqlite"), .records.csv ("ciw").
+    source: a pandas frame of events, a `Run` that kept them, a CSV log as `read_log` reads it, or a Parquet log, which
+    is read piece by piece, so memory does not grow with it. out: its suffix says the format, unless `format` does: .csv
+    ("csv"), .xes and .xes.gz ("xes"), .jsonocel and .json ("ocel-json"), .xmlocel ("ocel-xml"), .sqlite
+    ("ocel-sqlite"), .records.csv ("ciw").
     The file is there whole or not at all; one that is there already is refused, unless `overwrite`. The same log gives
     the same bytes.
 
@@ -62,12 +65,12 @@ def export_log(
     path = Path(out)
     kind = format_of(path, format)
     if path.is_dir() or (os.path.lexists(path) and not overwrite):
-        raise ValueError(f"{shown_path(path)} is there already: give another name (or overwrite=True)")
+        raise ValueError(f"{shown_path(path)} is there already: give another name (from Python also overwrite=True)")
     if kind not in DATED and (epoch is not None or unit is not None):
         raise ValueError(f"the format {kind} has no dates: `epoch` and `unit` are for {', '.join(DATED)}")
     if kind != "xes" and jobs_only:
         raise ValueError(f"jobs_only is for the format xes, not for {kind}")
-    log = open_log(source)
+    log = _opened(source)
     calendar = Calendar.of(epoch, unit, log.metadata if kind in DATED else {})
     part = part_of(path)
     try:
@@ -82,6 +85,13 @@ def export_log(
 
 
 export = export_log
+
+
+def _opened(source: object) -> LogSource:
+    """The log that is to be written; one in CSV is read whole."""
+    if isinstance(source, (str, Path)) and Path(source).name.lower().endswith(".csv"):
+        return replace(open_log(read_log(source)), name=shown_path(Path(source)))
+    return open_log(source)
 
 
 def _write(log: LogSource, part: Path, kind: str, calendar: Calendar, jobs_only: bool, packed: bool) -> None:
