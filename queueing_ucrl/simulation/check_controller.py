@@ -35,6 +35,8 @@ LATENCY = 3.0
 _BRIEFLY: dict[str, Any] = {"horizon": 25.0, "seed": SEED, "grid": ()}
 READ_ONLY = "read-only"  # in numpy's words
 LONGEST_MESSAGE = 300  # characters
+MOST_REVIEWS = 10_000  # of a run over some 50 arrivals
+RAISED = (Exception, SystemExit, GeneratorExit)  # by the controller's code; who interrupts is the user
 TRAITS = (
     *("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"),
     *("knows_service_rate", "knows_patience", "knows_rewards", "knows_holding_costs", "sees_rejected", "sees_classes"),
@@ -161,7 +163,7 @@ class _Examination:
             yield
         except _Told:
             pass
-        except Exception as error:
+        except RAISED as error:
             self.note(_words(error))
         self.step = before
 
@@ -203,7 +205,7 @@ class _Examination:
             self.step = f"{what}, {how}"
             try:
                 made.append(duplicate(original))
-            except Exception as error:
+            except RAISED as error:
                 self.note(f"cannot be {how} ({_words(error)}), {consequence}")
         self.step = before
         return made
@@ -382,7 +384,7 @@ class _WatchedSession:
     """Has the methods that the session has, and no others."""
 
     def __init__(self, session: Any, examination: _Examination) -> None:
-        self._session, self._examination = session, examination
+        self._session, self._examination, self._reviews = session, examination, 0
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._session, name)
@@ -393,11 +395,19 @@ class _WatchedSession:
             step = f"{name}()"
             if name == "review":
                 step += f" at time {arguments[0].now:g}"
+                self._count(arguments[0].now)
             elif name == "decide":
                 step = f"decide({', '.join(f'{one:g}' for one in arguments)})"
             return self._examination.call(step, method, *arguments)
 
         return call
+
+    def _count(self, now: float) -> None:
+        self._reviews += 1
+        if self._reviews > MOST_REVIEWS:
+            often = f"asked for {MOST_REVIEWS:,} reviews up to time {now:g}, which few arrivals come in"
+            self._examination.note(f"{often}: a run would hardly end", "review()")
+            raise _Told
 
 
 class _Answers(Controller):

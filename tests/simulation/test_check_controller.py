@@ -222,6 +222,11 @@ class NeverAsked(Session):
     review = None
 
 
+class Restless(Session):
+    def review(self, tally):
+        return self.plan(tally.now, until=tally.now + 1e-9)
+
+
 class Refuses(Session):
     def __init__(self, *given):
         raise ValueError("not this queue")
@@ -253,6 +258,7 @@ SESSIONS = [
     (CountsTicks, "first()", "visit limits are for controllers with sees_ticks = True"),
     (Believes, "first()", "a plan's belief must have `contains`, got 'that it is so'"),
     (NeverAsked, "first()", "begin() must return a session with `review`, got NeverAsked"),
+    (Restless, "review()", "asked for 10,000 reviews up to time 2.00001, which few arrivals come in"),
     (Refuses, "begin()", "refuses every queue that it was tried on"),
 ]
 
@@ -302,6 +308,12 @@ class Undecided(qu.Controller):
         return Session(knowledge, rng, self)
 
 
+class LeavesEarly(Guest):
+    @property
+    def sees_rejected(self):
+        raise SystemExit("enough")
+
+
 class OneCaution(Guest):
     def cautions(self, queue):
         return "careful"
@@ -325,6 +337,7 @@ def with_a_lambda():
         (SaysMaybe(), "decide(0, 4, ", "decide() must answer True or False, got 'maybe'"),
         (HidesBehindAMethod(), "knows_service_rate", "must be True or False, got a method (is @property missing?)"),
         (Undecided(), "what it says of itself", "who knows"),
+        (LeavesEarly(), "what it says of itself", "enough"),
         (OneCaution(), "cautions()", "must give a list of texts, got 'careful'"),
         (TwoLines(), "as a controller", "a controller's name = 'two\\nlines' must be one line"),
         (with_a_lambda(), "the controller, pickled", "so it cannot be sent to worker processes"),
