@@ -125,9 +125,11 @@ def _write(file: Path, answers: Answers) -> None:
         (tried := Path(folder, file.name)).write_bytes(text)
         load = load_scenario(tried).queue.load
     write_atomically(file, text)
-    put_schema_beside(file)
+    schema = put_schema_beside(file)
     name = shown_path(file)
     typer.echo(f"{name} is written. What comes in is {load:.3g} times the work that the servers can do.")
+    if schema is not None:
+        typer.echo(f"{shown_path(schema)} is beside it: editors complete and check the file's keys by it.")
     typer.echo(f"`queueing-ucrl solve {name}` finds whom to let in, if these rates are known;")
     typer.echo(f"`queueing-ucrl run {name}` tries controllers that do not know them")
 

@@ -30,12 +30,12 @@ from queueing_ucrl.errors import DamageWarning
 from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.labels import labels
 from queueing_ucrl.experiments.optimise import Step
+from queueing_ucrl.experiments.stored import ON_LOG
 from queueing_ucrl.files import is_plain_file, plain_data
 from queueing_ucrl.learning.controller import Controller
 from queueing_ucrl.learning.registry import as_controller
 from queueing_ucrl.scenario import Scenario
 
-RESULT = "data.json"
 PARTS = "data"  # a folder
 
 OnPart = Callable[[str], None]  # is told in words how far it is
@@ -58,7 +58,7 @@ class LogStudy:
         found["gain"] = self._part("gain", lambda: self._gain(found))
         log = {"begin": self.jobs.begin, "end": self.jobs.end, "day": self.jobs.day}
         result: dict[str, Any] = plain_data({"log": log, **found})
-        self.folder.write_json(RESULT, result)
+        self.folder.write_json(ON_LOG, result)
         return result
 
     def _part(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUMMARY = "summary.json"
+ON_LOG = "data.json"  # of a scenario that was fitted from a log
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,11 @@ class StoredStudy:
         if not isinstance(results, list) or len(results) != len(self.cells):
             raise DamagedFile(SUMMARY, "is not this study's summary")
         return results
+
+    @cached_property
+    def on_log(self) -> dict[str, Any] | None:
+        """What came out on the log that the scenario was fitted from; None where there is none, or not yet."""
+        return _json(self.path / ON_LOG)
 
     # --- its tables --------------------------------------------------------------------------------------------------
 

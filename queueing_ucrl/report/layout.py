@@ -110,7 +110,7 @@ class Table:
 
     def _heading_lines(self, columns: Sequence[int], widths: Sequence[int], names: int) -> Iterator[str]:
         split = [self.headings[c].split("\n") for c in columns]
-        height = max(map(len, split))
+        height = max(map(len, split), default=0)
         for parts in zip(*([""] * (height - len(lines)) + lines for lines in split), strict=True):
             yield self._joined(parts, widths, names)
 
@@ -141,7 +141,8 @@ class Table:
             yield Text(GAP * self.names + line, style="bold")
         for k, row in enumerate(self.rows):
             yield from self._name_lines(k)
-            yield Text(GAP * self.names + self._joined(row[self.names :], widths, 0))
+            if widths:
+                yield Text(GAP * self.names + self._joined(row[self.names :], widths, 0))
 
     def _a_line_a_number(self) -> Iterator[Text]:
         headings = [" ".join(heading.split("\n")) for heading in self.headings]

@@ -16,6 +16,7 @@ from queueing_ucrl.experiments.stored import StoredStudy
 from queueing_ucrl.files import is_plain_file, write_atomically
 from queueing_ucrl.messages import printable, shortened, shown_path
 from queueing_ucrl.report.comparison_page import comparison_page
+from queueing_ucrl.report.data_section import sections_of_data
 from queueing_ucrl.report.learning_sections import sections_of_learning
 from queueing_ucrl.report.log_sections import sections_of_logs
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
@@ -79,7 +80,7 @@ def study_page(study: StoredStudy) -> Page:
         if study.results is None:
             return Page(study.title, _sentence(study), [], [_cells_section(study), again_section(study)], warnings)
         views = [StudyView(study, k) for k in range(len(study.points))]
-        sections = [_sweep_section(views)] if len(views) > 1 else []
+        sections = [*sections_of_data(study), *([_sweep_section(views)] if len(views) > 1 else [])]
         for view in views[:POINTS]:
             found = [section for section in _sections(view) if section is not None]
             sections += found if len(views) == 1 else [_named(section, view) for section in found]

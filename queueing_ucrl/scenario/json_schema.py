@@ -74,8 +74,11 @@ def _text(schema: Node) -> str:
     return json.dumps(schema, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def put_schema_beside(scenario: Path) -> None:
-    """Write the schema where a scenario's first line names it, unless a file is there that is no such schema."""
+def put_schema_beside(scenario: Path) -> Path | None:
+    """Write the schema where a scenario's first line names it, and say where that is.
+
+    None: a file is there that is no such schema; it is not touched.
+    """
     from queueing_ucrl.files import write_atomically
 
     path, text = scenario.with_name(FILE_NAME), schema_text().encode()
@@ -86,6 +89,7 @@ def put_schema_beside(scenario: Path) -> None:
         ours = False
     if ours and not (path.exists() and path.read_bytes() == text):
         write_atomically(path, text)
+    return path if ours else None
 
 
 # ---- from pydantic's schema to one for TOML and draft 7

@@ -53,6 +53,8 @@ def test_answers_make_the_scenario(here: Path) -> None:
     done = program("new", "bakery.toml", answers=lines())
     assert done.exit_code == 0, done.output
     assert "bakery.toml is written. What comes in is 1.17 times the work" in done.stdout
+    assert "scenario.schema.json is beside it: editors complete and check the file's keys by it." in done.stdout
+    assert Path("scenario.schema.json").is_file()
     scenario = qu.load_scenario("bakery.toml")
     assert (scenario.title, scenario.units.time, scenario.units.money) == ("Bakery", "hours", "francs")
     queue = scenario.queue
@@ -63,6 +65,14 @@ def test_answers_make_the_scenario(here: Path) -> None:
     ran = program("run", "bakery.toml", "--jobs", "1", "--no-report")
     assert ran.exit_code == 0, ran.output
     assert "certainty-equivalent" in ran.stdout
+
+
+def test_a_file_that_is_no_schema_of_ours_is_neither_touched_nor_told(here: Path) -> None:
+    Path("scenario.schema.json").write_text("{}")
+    done = program("new", "mine.toml", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "schema" not in done.stdout
+    assert Path("scenario.schema.json").read_text() == "{}"
 
 
 @pytest.mark.parametrize("answers", ["--yes", "\n" * 13], ids=["--yes", "empty answers"])

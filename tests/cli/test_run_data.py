@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_traces import QUEUE, WORLD, logged, write_scenario, write_trace
-from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from queueing_ucrl.cli import app
-from queueing_ucrl.report.data_tables import DOUBTS, _print_rival
+from queueing_ucrl.experiments.stored import StoredStudy
+from queueing_ucrl.report.data_words import DOUBTS, as_it_came_words, rival_words, rows, today_words
+from queueing_ucrl.report.numbers import number, with_interval
+from queueing_ucrl.report.study_page import study_page
+from queueing_ucrl.units import Units
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +65,51 @@ def test_the_log_itself_is_a_section_of_its_own(scenario: Path, tmp_path: Path) 
         "of the drawn worlds it is the best policy",
     ):
         assert part in section, part
+
+
+def test_the_page_has_the_recommendation_and_the_log_itself(scenario: Path, tmp_path: Path) -> None:
+    """The first sections after what the study means: the numbers of the terminal, from the folder alone."""
+    out = tmp_path / "out"
+    printed = words(run("run", scenario, "--jobs", 1, "--out", out))
+    written = (out / "report.html").read_bytes()
+    found = json.loads((out / "data.json").read_text())
+    page = study_page(StoredStudy.at(out))
+    recommended, log = page.sections[:2]
+    assert [recommended.name, log.name] == ["recommended", "on-the-log"]
+    assert f"Recommended: {recommended.words[0]}" in printed
+    for said in (*recommended.words[1:], *log.words, *log.notes):
+        assert said in printed
+    gain = found["gain"]
+    interval = f"{number(gain['gain'], 6)} euros per minute; with the uncertainty of the fit, 95 % interval "
+    assert interval + f"{number(gain['low'], 6)} to {number(gain['high'], 6)}" in " ".join(recommended.words)
+    (table,) = log.tables
+    rows = [*found["replay"]["controllers"], found["replay"]["today"]]
+    assert [row[0] for row in table.rows] == [row["controller"] for row in rows]
+    for shown, row in zip(table.rows, rows, strict=True):
+        assert shown[1] == with_interval(row["earned"]["mean"], row["earned"]["mean"] - row["earned"]["low"])
+        assert all(cell in printed for cell in shown)
+
+    (out / "report.html").unlink()
+    assert run("report", out).exit_code == 0
+    assert (out / "report.html").read_bytes() == written
+    (out / "data.json").unlink()  # an older folder has none
+    assert run("report", out).exit_code == 0
+    assert {"recommended", "on-the-log"}.isdisjoint(s.name for s in study_page(StoredStudy.at(out)).sections)
+
+    for damaged in ("[]", "{", json.dumps({**found, "replay": {}}), json.dumps({**found, "gain": 3})):
+        (out / "data.json").write_text(damaged)
+        assert "cannot be shown: data.json" in study_page(StoredStudy.at(out)).warnings[-1]
+        assert run("report", out).exit_code == 0
+
+
+def test_names_on_the_page_of_a_log_are_text(scenario: Path, tmp_path: Path) -> None:
+    out, name = tmp_path / "out", "<img src=x onerror=alert(1)> {{7*7}}"
+    scenario.write_text(scenario.read_text().replace("admit-all", f'admit-all"\nlabel = "{name}', 1))
+    assert name in words(run("run", scenario, "--jobs", 1, "--out", out))
+    html = (out / "report.html").read_text()
+    assert "<img src=x" not in html
+    section = html.split('<section id="on-the-log">')[1].split("</section>")[0]
+    assert "&lt;img src=x onerror=alert(1)&gt; {{7*7}}" in section
 
 
 def test_the_same_bytes_again_and_whatever_the_processes(scenario: Path, tmp_path: Path) -> None:
@@ -128,11 +176,39 @@ def test_json_has_the_same(scenario: Path, tmp_path: Path) -> None:
             assert key in told, key
 
 
+def replayed(more: dict[str, object] | None, mean: float = 2.0, half: float = 0.1) -> dict[str, Any]:
+    """A replay of two controllers; more: of the recommended table, to its rival. mean, half: of all other differences.
+
+    The first earns 3; a half of 0: in all drawn logs the two earned the same.
+    """
+
+    def row(name: str, earned: float, difference: dict[str, float] | None) -> dict[str, Any]:
+        jobs = {"arrivals": 10, "admitted": 8, "rejected": 1, "blocked": 1, "abandoned": 0}
+        spread = {"mean": earned, "low": earned - 1.0, "high": earned + 1.0}
+        return {
+            "controller": name,
+            "refused": "",
+            "earned": spread,
+            "more_than_first": difference,
+            "classes": [jobs],
+        }
+
+    apart = {"mean": mean, "low": mean - half, "high": mean + half}
+    return {
+        "balks": False,
+        "draws": 100,
+        "undecided": 0,
+        "blocks": {"left_out": 2.5},
+        "controllers": [row("admit-all", 3.0, None), row("the recommended table", 3.0 + mean, apart)],
+        "today": row("today's decisions", 3.0, None),
+        "recommended_less_today": apart,
+        "recommended_less_best_other": more,
+    }
+
+
 def printed(more: dict[str, object] | None) -> str:
     """What is said of the recommended table against the best of the others."""
-    text = io.StringIO()
-    _print_rival(Console(file=text, width=400), more, "cents per second", DOUBTS)
-    return " ".join(text.getvalue().split())
+    return rival_words(replayed(more), "cents per second")
 
 
 def test_a_table_that_does_not_surely_beat_the_best_other_is_cautioned() -> None:
@@ -151,6 +227,35 @@ def test_a_table_that_does_not_surely_beat_the_best_other_is_cautioned() -> None
         assert f"{mean:.3f} ±0.090 cents per second more" in text
     assert printed({"controller": "admit-all", "mean": 0.5, "low": None, "high": None}).startswith("Caution")
     assert printed(None) == ""
+
+
+def test_a_difference_that_no_drawn_log_has_stands_without_an_interval() -> None:
+    """It is that of the log as it came: a width of nothing would be said of chance, of which nothing is known."""
+    mean = -0.000807758
+    alone = {"controller": "admit-all", "mean": mean, "low": mean, "high": mean}
+    played = replayed(alone, mean, 0.0)
+    assert [row[2] for row in rows(played)] == ["-", "-0.000808", "-"]
+    assert as_it_came_words(played) == (
+        "Without ±: the recommended table. The difference is that of the log as it came; in each of the 100 drawn logs "
+        "it is one and the same, as where two decide otherwise only in the parts of days at the ends, which are not "
+        "drawn, so how far chance moves it is not known."
+    )
+    told = today_words(played, Units())
+    assert "earns -0.000808 reward per unit of time more. The difference is that of the log as it came" in told
+    for sign in (1.0, -1.0):
+        one = {key: value if key == "controller" else sign * value for key, value in alone.items()}
+        told = rival_words(replayed(one, mean, 0.0), "euros per minute")
+        assert told.startswith("Caution: on the log itself it does not surely beat admit-all: it earns ")
+        assert f"{sign * mean:.6f} euros per minute more on the same jobs. The difference is that of" in told
+        assert "±" not in told
+
+    same = replayed(None, 0.0, 0.0)
+    assert [row[2] for row in rows(same)] == ["-", "0 ±0", "-"]
+    known = replayed(None, mean, 1e-5)
+    assert [row[2] for row in rows(known)] == ["-", "-0.000808 ±0.000010", "-"]
+    for one in (same, known):
+        assert as_it_came_words(one) == ""
+        assert "as it came" not in today_words(one, Units())
 
 
 def test_the_best_other_is_compared_on_the_same_jobs(scenario: Path, tmp_path: Path) -> None:

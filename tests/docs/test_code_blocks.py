@@ -41,6 +41,7 @@ PRINTED = {  # what a page's blocks print, all together
     "model.md": r"24\.177\d* 24\.177\d* \(20, 10\)",
     "optimise.md": r"\(2, 3\).*Searched\(space='levels'.*admit-all",
     "plots.md": "^regret, policy, beliefs, queue, waits$",
+    "report.md": r"^quickstart-results/report\.html$",
     "replay.md": r"turn enquiries away when \d or more.*admit all \d.*recommended \d.*\d to \d",
     "start.md": r"\(20, \d+\).*certainty-equivalent",
     "uses.md": r"^24\.177.*\(20, 10\).*oracle",
