@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import queueing_ucrl as qu
+from queueing_ucrl.data import balking_fit
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit
 from queueing_ucrl.data.balking_fit import fit_all_arrivals
 from queueing_ucrl.data.balking_laws import candidates, likeliest, log_likelihood, refitted_law
@@ -195,3 +197,29 @@ def test_without_the_time_in_states_the_law_stays_as_it_is() -> None:
     plain = replace(queue.classes[0], balking=None)
     same = redrawn(qu.Queue(3, 15, 1.0, [plain]), SampleSizes(0.0, 500.0, (500,), (0,)), Randomness(1, 0).rng)
     assert same.classes[0].arrival_rate == one.classes[0].arrival_rate
+
+
+def told_to_balk(p_values: list[float], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Of three classes whose tests have these p-values, those of which a law is looked for."""
+    table = log_of(qu.load_scenario("call-centre"), seed=4, length=1000.0)
+    names, asked = list(table.names), []
+    tests = dict(zip(names, p_values, strict=True))
+
+    def tested(table: object, stays: object, name: str) -> SimpleNamespace:
+        return SimpleNamespace(p_value=tests[name], slope=-0.1)
+
+    def with_law(fit: ArrivalsFit, *_: object) -> ArrivalsFit:
+        asked.append(fit)
+        return fit
+
+    monkeypatch.setattr(balking_fit, "fit_balking", tested)
+    monkeypatch.setattr(balking_fit, "with_balking", with_law)
+    found = fit_all_arrivals(table, names)
+    return [tests[name] for name in names if any(found[name] is fit for fit in asked)]
+
+
+def test_tests_of_several_classes_keep_their_level_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holm: of three classes the least p-value counts three times, the next one twice."""
+    assert told_to_balk([0.02, 0.03, 0.5], monkeypatch) == []
+    assert told_to_balk([0.5, 0.01, 0.03], monkeypatch) == [0.01]
+    assert told_to_balk([0.01, 0.02, 0.04], monkeypatch) == [0.01, 0.02, 0.04]
