@@ -13,8 +13,9 @@ estimated from its repetitions (day d had N_hd arrivals and S_hd = integral of s
 
     c = sum_h D / (D - 1) sum_d (N_hd - N_h e_hd / e_h) (S_hd - S_h e_hd / e_h) / e_h
 
-beta solves U(beta) + c = 0; (U(0) + c) / sqrt(-U'(0) + v) is nearly standard normal if nobody looks, v the variance of
-c as the repetitions show it. Hours that were seen once tell nothing. Without a `day` the log is one hour, cut into ten
+beta solves U(beta) + c = 0; (U(0) + c) / sqrt(-D U'(0) + v) is nearly standard normal if nobody looks, v the variance
+of c as the repetitions show it. D is 1 for Poisson arrivals; where counts vary D times as much, as they do where jobs
+come in batches, so does U. Hours that were seen once tell nothing. Without a `day` the log is one hour, cut into ten
 repetitions.
 
 A day that is busier than others looks like a crowd that attracts, too: where days differ (`levels.day_factor`), an
@@ -72,11 +73,12 @@ def balking(
     day: float | None = None,
     slots: int = SLOTS,
     level: float = LEVEL,
+    dispersion: float = 1.0,
 ) -> Balking:
     """Arrivals (all requests, those turned away too) against the jobs in the system: when they entered and left.
 
     A job that has not left has the exit inf. The state an arrival sees is the number before it: exits at the same time
-    count, entries at the same time do not.
+    count, entries at the same time do not. dispersion: D.
     """
     from scipy.special import ndtr, ndtri
 
@@ -85,7 +87,7 @@ def balking(
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(exposures.sum(axis=1) > 0, counts.sum(axis=1) / exposures.sum(axis=1), 0.0)
     expected = (rate[:, None] * exposures).sum(axis=0)
-    beta, error, z = _slope(table)
+    beta, error, z = _slope(table, dispersion)
     reach = float(ndtri(0.5 + 0.5 * level)) * error
     quiet, crowded = _tenths(exposures.sum(axis=0))
     return Balking(
@@ -203,7 +205,7 @@ def _table(length: FloatArray, state: IntArray, at_arrival: IntArray, hours: Int
     )
 
 
-def _slope(table: StateTable) -> tuple[float, float, float]:
+def _slope(table: StateTable, dispersion: float) -> tuple[float, float, float]:
     """(beta, its error, z of the test); nan where the state never varies within an hour or no hour came again."""
     kept = (table.counts.sum(axis=1) > 0) & (np.count_nonzero(table.exposures, axis=1) > 1)
     kept &= ~np.isnan(table.correction)
@@ -214,7 +216,7 @@ def _slope(table: StateTable) -> tuple[float, float, float]:
     seen = float((table.counts[kept] * states).sum() + table.correction[kept].sum())
     mean, variance = _tilted(0.0, n, e, states)
     v = float(table.uncertainty[kept].sum())
-    z = (seen - mean) / math.sqrt(variance + v)
+    z = (seen - mean) / math.sqrt(dispersion * variance + v)
     lowest = float((n * np.argmax(e > 0, axis=1)).sum())
     highest = float((n * (states.size - 1 - np.argmax(e[:, ::-1] > 0, axis=1))).sum())
     if not lowest < seen < highest:  # all arrivals in the emptiest states, say: no slope is steep enough
@@ -227,7 +229,7 @@ def _slope(table: StateTable) -> tuple[float, float, float]:
         if abs(step) <= 1e-12 * (1.0 + abs(beta)):
             break
     information = _tilted(beta, n, e, states)[1]
-    return beta, math.sqrt(information + v) / information, z
+    return beta, math.sqrt(dispersion * information + v) / information, z
 
 
 def _tilted(beta: float, n: FloatArray, e: FloatArray, states: FloatArray) -> tuple[float, float]:

@@ -110,8 +110,17 @@ def _rate_range(tried: Sequence[Candidate], best: Candidate, counts: FloatArray,
     return min(lows), max(highs)
 
 
+def clustering(fit: ArrivalsFit) -> float:
+    """How many times as much as Poisson counts those of neighbouring windows vary; 1 where that may be chance."""
+    found = fit.dispersion
+    return found.index if found is not None and found.p_value < ALPHA and found.index > 1.0 else 1.0
+
+
 def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float, capacity: int | None) -> ArrivalsFit:
-    """The same class with its law of balking; as it was where one rate explains the arrivals as well."""
+    """The same class with its law of balking; as it was where one rate explains the arrivals as well.
+
+    Where arrivals are clustered the likelihood is that of as many fewer: n / D arrivals in e / D of time.
+    """
     times = table.times[table.of_class(fit.name)]
     observed, pattern = (table.begin, table.end), fit.pattern
     there = crowd(times, stays.entries, stays.exits, observed, _marks(pattern, *observed))
@@ -122,8 +131,9 @@ def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float
     edges = (0.0, 1.0) if fit.steps is None else (0.0, *fit.steps.times, fit.steps.period)
     shares = np.diff(edges) / edges[-1]
     start = np.ones(1) if fit.steps is None else np.array(fit.steps.factors)
-    tried, best, factors = _in_turn(cells, start, shares)
-    counts, exposures = cells.counts.sum(axis=0), (factors[:, None] * cells.exposures).sum(axis=0)
+    thin = replace(cells, counts=cells.counts / clustering(fit), exposures=cells.exposures / clustering(fit))
+    tried, best, factors = _in_turn(thin, start, shares)
+    counts, exposures = thin.counts.sum(axis=0), (factors[:, None] * thin.exposures).sum(axis=0)
     total = float(counts.sum())
     gained = 2.0 * (best.log_likelihood - log_likelihood(np.ones(counts.size), counts, exposures))
     if not gained > best.parameters * math.log(max(total, 2.0)):
@@ -134,15 +144,23 @@ def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float
     clock = _clock(there, cells.place, joins, rate * factors)
     tests, p, spread = poisson_findings(clock[0], np.array([[0.0, clock[1]]]), COARSE * table.resolution * rate)
     complete = table.decisions is not None
-    cells_of = (tuple(counts.tolist()), tuple(exposures.tolist()))
+    asked, lasted = cells.counts.sum(axis=0), (factors[:, None] * cells.exposures).sum(axis=0)
+    cells_of = (tuple(asked.tolist()), tuple(lasted.tolist()))
     law = CrowdLaw(best.law, rate, p_value, gained, *cells_of, complete, *clock)
     seen = [float((joins[: counts.size] * row).sum()) for row in cells.exposures]
     return replace(
         fit,
         pattern=_with_exposures(pattern, cells.counts.sum(axis=1), seen),
-        balks=law, low=low, high=high, interval=INTERVAL, spread=None,
-        tests=tests, p_value=p, dispersion=spread, gaps=None,
-    )  # fmt: skip
+        balks=law,
+        low=low,
+        high=high,
+        interval=INTERVAL,
+        spread=None,
+        tests=tests,
+        p_value=p,
+        dispersion=spread,
+        gaps=None,
+    )
 
 
 def _clock(there: Crowd, place: IntArray, joins: FloatArray, rates: FloatArray) -> tuple[FloatArray, float]:
@@ -179,7 +197,8 @@ def fit_all_arrivals(
     if stays is None:
         return found
     tell("who balks")
-    tests = {name: fit_balking(table, stays, name) for name, fit in found.items() if fit.rate.count}
+    looked_at = {name: clustering(fit) for name, fit in found.items() if fit.rate.count}
+    tests = {name: fit_balking(table, stays, name, dispersion) for name, dispersion in looked_at.items()}
     adjusted = holm({name: test.p_value for name, test in tests.items() if not math.isnan(test.p_value)})
     for name, p in adjusted.items():
         if p < ALPHA and tests[name].slope < 0.0:

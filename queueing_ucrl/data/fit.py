@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table
 from queueing_ucrl.data.balking import Balking
-from queueing_ucrl.data.balking_fit import fit_all_arrivals
+from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
@@ -242,7 +242,8 @@ def fit_table(table: JobTable, given: Given, *, seed: int = 0, tell: OnStage = l
     services, patiences = fit_services(table), fit_patiences(table)
     tell("servers and balking")
     found, stays = fit_servers(table), known_stays(table)
-    crowd = None if stays is None else fit_balking(table, stays)
+    clustered = max((clustering(fit) for fit in arrivals.values()), default=1.0)
+    crowd = None if stays is None else fit_balking(table, stays, dispersion=clustered)
     blocks, notes = world_blocks(table, arrivals, services, patiences, found, given)
     missing = _missing(blocks)
     system = None if missing else given.system_of(tables_of(blocks))

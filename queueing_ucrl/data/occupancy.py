@@ -75,10 +75,12 @@ def known_stays(table: JobTable) -> Stays | None:
     return Stays(table.times[inside], exits[inside])
 
 
-def fit_balking(table: JobTable, stays: Stays, name: str | None = None) -> Balking:
-    """Whether arrivals, of one class or of all, depend on the number in the system."""
+def fit_balking(table: JobTable, stays: Stays, name: str | None = None, dispersion: float = 1.0) -> Balking:
+    """Whether arrivals, of one class or of all, depend on the number in the system; their counts vary `dispersion`
+    times as Poisson counts do.
+    """
     times = table.times if name is None else table.times[table.of_class(name)]
-    return balking(times, stays.entries, stays.exits, (table.begin, table.end), day=_day(table))
+    return balking(times, stays.entries, stays.exits, (table.begin, table.end), day=_day(table), dispersion=dispersion)
 
 
 def _day(table: JobTable) -> float | None:

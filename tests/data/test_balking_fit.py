@@ -205,7 +205,7 @@ def told_to_balk(p_values: list[float], monkeypatch: pytest.MonkeyPatch) -> list
     names, asked = list(table.names), []
     tests = dict(zip(names, p_values, strict=True))
 
-    def tested(table: object, stays: object, name: str) -> SimpleNamespace:
+    def tested(table: object, stays: object, name: str, dispersion: float) -> SimpleNamespace:
         return SimpleNamespace(p_value=tests[name], slope=-0.1)
 
     def with_law(fit: ArrivalsFit, *_: object) -> ArrivalsFit:
@@ -223,3 +223,15 @@ def test_tests_of_several_classes_keep_their_level_together(monkeypatch: pytest.
     assert told_to_balk([0.02, 0.03, 0.5], monkeypatch) == []
     assert told_to_balk([0.5, 0.01, 0.03], monkeypatch) == [0.01]
     assert told_to_balk([0.01, 0.02, 0.04], monkeypatch) == [0.01, 0.02, 0.04]
+
+
+def test_batches_do_not_look_like_balking() -> None:
+    """A train's riders find the same number each: Poisson counts would call a third of such logs balking.
+
+    Of 30 logs at a level of 5 %, more than 5 would be told to balk with probability 0.003; likewise intervals that miss.
+    """
+    scenario = qu.load_scenario("dispatch")
+    tables = [log_of(scenario, seed, length=48.0) for seed in range(30)]
+    found = [fit_all_arrivals(table, table.names, capacity=80, intervals_only=True)["train"] for table in tables]
+    assert sum(fit.balks is not None for fit in found) <= 5
+    assert sum(fit.low <= 54.0 <= fit.high for fit in found if math.isfinite(fit.high)) >= 25
