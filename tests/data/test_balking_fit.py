@@ -228,7 +228,7 @@ def test_tests_of_several_classes_keep_their_level_together(monkeypatch: pytest.
 def test_batches_do_not_look_like_balking() -> None:
     """A train's riders find the same number each: Poisson counts would call a third of such logs balking.
 
-    Of 30 logs at a level of 5 %, more than 5 would be told to balk with probability 0.003; likewise intervals that miss.
+    Of 30 logs at a level of 5 %, more than 5 would be told to balk with probability 0.003; misses likewise.
     """
     scenario = qu.load_scenario("dispatch")
     tables = [log_of(scenario, seed, length=48.0) for seed in range(30)]
