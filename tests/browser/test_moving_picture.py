@@ -118,6 +118,7 @@ def test_names_are_shown_as_text(opened: Any, tmp_path: Path) -> None:
     for name in HOSTILE:
         assert any(name[:20] in text for text in texts)
     shown.page.click("summary")
+    shown.page.locator("tbody tr").first.wait_for()
     assert shown.page.locator("tbody tr").count() > 100
     assert shown.wrong == []
 
