@@ -623,7 +623,7 @@ def test_a_date_beyond_the_calendar_of_64_bits_is_a_bad_row(tmp_path: Path) -> N
     days = pd.date_range("2024-03-01", periods=40, freq="37min31s")
     frame = pd.DataFrame({"t": days, "a": days, "b": days + pd.Timedelta("5min")}).astype("datetime64[s]")
     frame.loc[3, "b"] = pd.Timestamp("9999-12-31 00:00:00").as_unit("s")
-    frame.loc[5, "t"] = pd.Timestamp("0001-01-01 00:00:00").as_unit("s")
+    frame.loc[5, "t"] = pd.Timestamp("1600-01-01 00:00:00").as_unit("s")
     frame.to_csv(tmp_path / "log.csv", index=False)
     frame.to_parquet(tmp_path / "log.parquet", index=False)
     for name in ("log.csv", "log.parquet"):
