@@ -131,7 +131,8 @@ def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float
     edges = (0.0, 1.0) if fit.steps is None else (0.0, *fit.steps.times, fit.steps.period)
     shares = np.diff(edges) / edges[-1]
     start = np.ones(1) if fit.steps is None else np.array(fit.steps.factors)
-    thin = replace(cells, counts=cells.counts / clustering(fit), exposures=cells.exposures / clustering(fit))
+    dispersion = clustering(fit)
+    thin = replace(cells, counts=cells.counts / dispersion, exposures=cells.exposures / dispersion)
     tried, best, factors = _in_turn(thin, start, shares)
     counts, exposures = thin.counts.sum(axis=0), (factors[:, None] * thin.exposures).sum(axis=0)
     total = float(counts.sum())

@@ -9,16 +9,7 @@ from typing import Any
 
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.stored import ON_LOG, StoredStudy
-from queueing_ucrl.report.data_words import (
-    as_it_came_words,
-    gain_words,
-    headings,
-    played_words,
-    recommendation,
-    refused_words,
-    rows,
-    today_words,
-)
+from queueing_ucrl.report import data_words
 from queueing_ucrl.report.page import PageTable, Section
 from queueing_ucrl.units import Units
 
@@ -35,15 +26,17 @@ def sections_of_data(study: StoredStudy) -> list[Section]:
 
 
 def _recommended(found: dict[str, Any], units: Units) -> Section:
-    words = [recommendation(found), *gain_words(found, units)]
+    words = [data_words.recommendation(found), *data_words.gain_words(found, units)]
     return Section("recommended", "What is recommended", words)
 
 
 def _on_the_log(found: dict[str, Any], units: Units) -> Section:
     played = found["replay"]
     table = PageTable(
-        "Controllers on the log", [" ".join(h.split("\n")) for h in headings(played, units)], rows(played)
+        "Controllers on the log",
+        [" ".join(h.split("\n")) for h in data_words.headings(played, units)],
+        data_words.rows(played),
     )
-    words = [*refused_words(played), today_words(played, units)]
-    notes = [note for note in (as_it_came_words(played), played_words(found, units)) if note]
+    words = [*data_words.refused_words(played), data_words.today_words(played, units)]
+    notes = [note for note in (data_words.as_it_came_words(played), data_words.played_words(found, units)) if note]
     return Section("on-the-log", "On the log itself", words, tables=[table], notes=notes)

@@ -6,16 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from queueing_ucrl.report.data_words import (
-    as_it_came_words,
-    gain_words,
-    headings,
-    played_words,
-    recommendation,
-    refused_words,
-    rows,
-    today_words,
-)
+from queueing_ucrl.report import data_words
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.units import Units
 
@@ -27,19 +18,19 @@ def print_log_study(console: Console, found: dict[str, Any], units: Units) -> No
     played = found["replay"]
     print_line(console)
     print_words(console, "On the log itself", style="bold")
-    print_words(console, played_words(found, units), style="dim")
+    print_words(console, data_words.played_words(found, units), style="dim")
     print_line(console)
-    table = Table(*headings(played, units))
-    for row in rows(played):
+    table = Table(*data_words.headings(played, units))
+    for row in data_words.rows(played):
         table.add(*row)
     table.print(console)
-    if words := as_it_came_words(played):
+    if words := data_words.as_it_came_words(played):
         print_words(console, words, style="dim")
     print_line(console)
-    for words in refused_words(played):
+    for words in data_words.refused_words(played):
         print_words(console, words)
-    print_words(console, today_words(played, units))
+    print_words(console, data_words.today_words(played, units))
     print_line(console)
-    print_words(console, f"Recommended: {recommendation(found)}", style="bold")
-    for words in gain_words(found, units):
+    print_words(console, f"Recommended: {data_words.recommendation(found)}", style="bold")
+    for words in data_words.gain_words(found, units):
         print_words(console, words)
