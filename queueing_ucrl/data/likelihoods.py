@@ -1,7 +1,7 @@
 """The parameters that make durations likeliest, law by law.
 
 Durations are positive, in order, and of a mean near 1 (`service_laws.unit_of`). A law that cannot be is refused by a
-ValueError that says why. The Weibull shape and the search for a maximum also serve where patience is censored.
+ValueError that says why. The search for a maximum also serves where patience is censored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import BoolArray, FloatArray
+from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.data.shape_equations import gamma_shape, weibull_law, weibull_shape
 from queueing_ucrl.model.laws import (
     SMALLEST_CV,
     Deterministic,
@@ -24,7 +25,6 @@ from queueing_ucrl.model.laws import (
     LogNormal,
     Pareto,
     Uniform,
-    Weibull,
 )
 
 LARGEST_STAGES = 10_000
@@ -58,16 +58,8 @@ def _gamma_value(y: FloatArray, shape: float) -> float:
 
 
 def _gamma_shape(y: FloatArray) -> float:
-    """log k - digamma(k) = log(mean) - mean(log)."""
-    from scipy.optimize import brentq
-    from scipy.special import digamma
-
     _not_alike(y)
-    apart = math.log(math.fsum(y.tolist()) / y.size) - math.fsum(np.log(y).tolist()) / y.size
-    if not apart > 1e-10:
-        raise ValueError("the durations hardly differ")
-    # 1 / 2k < log k - digamma(k) < 1 / k
-    return float(brentq(lambda k: math.log(k) - float(digamma(k)) - apart, 0.4 / apart, 1.1 / apart, rtol=1e-13))
+    return gamma_shape(y)
 
 
 def _gamma(y: FloatArray) -> Fitted:
@@ -113,42 +105,10 @@ def nelder_mead(function: Callable[[FloatArray], float], start: list[float]) -> 
     return found.x, float(found.fun)
 
 
-def weibull_shape(x: FloatArray, events: BoolArray) -> float:
-    """The k at which sum x^k log x / sum x^k - 1/k = mean of log x over events: its left side grows with k."""
-    from scipy.optimize import brentq
-
-    logs = np.log(x)
-    of_events = float(logs[events].mean())
-    top = float(logs.max())
-
-    def score(k: float) -> float:
-        weights = np.exp(k * (logs - top))
-        return float((weights * logs).sum() / weights.sum()) - 1.0 / k - of_events
-
-    low, high = 0.5, 2.0
-    while score(low) > 0:
-        low *= 0.5
-        if low < 1e-3:
-            raise ValueError("its shape would be below 0.001")
-    while score(high) < 0:
-        high *= 2.0
-        if high > 1e4:
-            raise ValueError("its shape would be above 10,000: the times hardly differ")
-    return float(brentq(score, low, high, xtol=1e-13, rtol=1e-13))
-
-
-def weibull_law(shape: float, scale: float) -> Law:
-    """The package's Weibull law of this shape: by its mean and cv."""
-    from scipy.special import gammaln
-
-    one, two = float(gammaln(1.0 + 1.0 / shape)), float(gammaln(1.0 + 2.0 / shape))
-    return Weibull(scale * math.exp(one), math.sqrt(math.expm1(two - 2.0 * one)))
-
-
 def _weibull(y: FloatArray) -> Fitted:
     _not_alike(y)
     logs = np.log(y)
-    k = weibull_shape(y, np.ones(y.size, dtype=np.bool_))
+    k = weibull_shape(y)
     top = float(logs.max())
     log_scale = top + math.log(float(np.mean(np.exp(k * (logs - top))))) / k
     value = y.size * (math.log(k) - k * log_scale - 1.0) + (k - 1.0) * math.fsum(logs.tolist())

@@ -23,9 +23,10 @@ import numpy.typing as npt
 
 from queueing_ucrl.arrays import BoolArray, FloatArray
 from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
-from queueing_ucrl.data.likelihoods import nelder_mead, weibull_law, weibull_shape
+from queueing_ucrl.data.likelihoods import nelder_mead
 from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import LawFit, by_aic, unit_of
+from queueing_ucrl.data.shape_equations import weibull_law, weibull_shape
 from queueing_ucrl.model.laws import Exponential, Gamma, Law, LogNormal
 
 FEW = 10  # abandonments: of fewer, no law but the exponential one is fitted

@@ -31,7 +31,8 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.data.balking_laws import refitted_law
-from queueing_ucrl.elementary import exp, expm1, log, logs, powers
+from queueing_ucrl.data.shape_equations import gamma_shape, weibull_law, weibull_shape
+from queueing_ucrl.elementary import exp, expm1, log, logs, power, powers
 from queueing_ucrl.model.arrivals import Poisson, Renewal
 from queueing_ucrl.model.batches import Batches
 from queueing_ucrl.model.laws import (
@@ -382,6 +383,8 @@ def _by_likelihood(law: Law, values: FloatArray) -> Law:
         case HyperExponential():  # below 1 there is none: the exponential law is the end of the family
             variance = math.fsum(((values - mean) ** 2).tolist()) / (n - 1)
             return HyperExponential(mean, max(1.0, math.sqrt(variance) / mean))
+        case Gamma():
+            return Gamma(mean, 1.0 / math.sqrt(gamma_shape(values)))
     of_logs = logs(values)
     mean_log = math.fsum(of_logs.tolist()) / n
     if isinstance(law, LogNormal):
@@ -393,41 +396,6 @@ def _by_likelihood(law: Law, values: FloatArray) -> Law:
         if not shape > 1.0:
             raise ValueError("a Pareto law without a mean")
         return Pareto(least * shape / (shape - 1.0), shape)
-    if isinstance(law, Gamma):
-        return Gamma(mean, 1.0 / math.sqrt(_gamma_shape(log(mean) - mean_log)))
-    return _weibull(values, of_logs, mean_log)
-
-
-def _gamma_shape(apart: float) -> float:
-    """k with log k - digamma(k) = log(mean) - mean(log), by Newton's method from Minka's start."""
-    from scipy.special import digamma, polygamma
-
-    k = (3.0 - apart + math.sqrt((apart - 3.0) ** 2 + 24.0 * apart)) / (12.0 * apart)
-    for _ in range(20):
-        step = (log(k) - float(digamma(k)) - apart) / (1.0 / k - float(polygamma(1, k)))
-        k, before = k - step, k
-        if abs(k - before) <= 1e-12 * k:
-            break
-    return k
-
-
-def _weibull(values: FloatArray, of_logs: FloatArray, mean_log: float) -> Law:
-    """The shape k with sum x^k log x / sum x^k - 1 / k = mean(log), by bisection; the mean by that of x^k."""
-    from scipy.optimize import brentq
-
-    top = float(values.max())
-    scaled = values / top  # at most 1: nothing overflows
-
-    def excess(k: float) -> float:
-        weights = powers(scaled, k)
-        weighted = math.fsum((weights * of_logs).tolist()) / math.fsum(weights.tolist())
-        return weighted - 1.0 / k - mean_log
-
-    low, high = 0.05, 50.0
-    if excess(low) * excess(high) > 0.0:
-        raise ValueError("no Weibull law fits")
-    k = float(brentq(excess, low, high, rtol=1e-10))
-    scale = top * (math.fsum(powers(scaled, k).tolist()) / values.size) ** (1.0 / k)
-    mean = scale * math.gamma(1.0 + 1.0 / k)
-    second = scale**2 * math.gamma(1.0 + 2.0 / k)
-    return Weibull(mean, math.sqrt(second / mean**2 - 1.0))
+    shape, top = weibull_shape(values), float(values.max())
+    scale = top * power(math.fsum(powers(values / top, shape).tolist()) / n, 1.0 / shape)
+    return weibull_law(shape, scale)

@@ -61,3 +61,11 @@ def weibull_numbers(cv: float) -> tuple[float, float, float]:
             v = v - step if v > step else v / 2
             value = above(v)
         return float(v), float(1 / v), float((_log_gamma(1 + v) - at_one).exp())
+
+
+def weibull_moments(shape: float) -> tuple[float, float]:
+    """(mean, cv) of the Weibull law of this shape and scale 1; infinite where a double cannot hold them."""
+    with localcontext(Context(prec=DIGITS)):
+        v, at_one = 1 / Decimal(shape), _log_gamma(Decimal(1))
+        one, two = _log_gamma(1 + v) - at_one, _log_gamma(1 + 2 * v) - at_one
+        return float(one.exp()), float(((two - 2 * one).exp() - 1).sqrt())
