@@ -121,6 +121,16 @@ class RegretCurve:
             raise ValueError(self.no_expected_reward)
         return (self.expected_reward if kind == "expected_reward" else self.reward - self.cost).sum(axis=1)
 
+    def earned_per_time(self) -> float:
+        """Rewards less costs of the waits as they were, per unit of time after the first time of the grid.
+
+        Where there is but one time, per unit of time up to it.
+        """
+        times, earned = self.times.tolist(), self.earned("realised_reward").tolist()
+        if len(times) == 1:
+            return float(earned[0] / times[0])
+        return float((earned[-1] - earned[0]) / (times[-1] - times[0]))
+
     def total(self, kind: str) -> FloatArray:
         """The account over all classes."""
         if kind in self.own:

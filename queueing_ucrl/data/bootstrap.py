@@ -101,11 +101,7 @@ def _earned(draw: _Draw, world: System) -> float:
     assert draw.settings is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)
-        run = run_once(world, KeepsPolicy(draw.policy), draw.settings, draw.number)
-    times, earned = run.curve.times.tolist(), run.curve.earned("realised_reward").tolist()
-    if len(times) == 1:
-        return float(earned[0] / times[0])
-    return float((earned[-1] - earned[0]) / (times[-1] - times[0]))
+        return run_once(world, KeepsPolicy(draw.policy), draw.settings, draw.number).curve.earned_per_time()
 
 
 def gain_interval(

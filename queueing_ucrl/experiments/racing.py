@@ -44,11 +44,7 @@ class Task:
 
 def earned_per_time(task: Task) -> float:
     """Rewards less costs of the waits as they were, per unit of time after the warm-up."""
-    run = run_once(task.system, FixedPolicy(task.policy), task.settings, task.replication)
-    times, earned = run.curve.times.tolist(), run.curve.earned("realised_reward").tolist()
-    if len(times) == 1:
-        return float(earned[0] / times[0])
-    return float((earned[-1] - earned[0]) / (times[-1] - times[0]))
+    return run_once(task.system, FixedPolicy(task.policy), task.settings, task.replication).curve.earned_per_time()
 
 
 class Gains:
