@@ -23,6 +23,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.finding import LEVEL, Finding
+from queueing_ucrl.model.quantiles import student_quantile
 
 TOGETHER = 0.5  # correlation of neighbours: above, windows cannot be taken as separate looks at the rate
 BEYOND_CHANCE = 2.33  # standard errors, 1 / sqrt(K) each: 1 % of independent windows
@@ -47,7 +48,6 @@ class CountSpread(Finding):
 def count_spread(counts: FloatArray, expected: FloatArray, level: float = LEVEL) -> CountSpread:
     """The spread of counts around what is expected, which matters up to a factor."""
     from scipy.stats import chi2
-    from scipy.stats import t as student
 
     seen = expected > 0
     n, m = counts[seen].astype(np.float64), expected[seen].astype(np.float64)
@@ -65,5 +65,5 @@ def count_spread(counts: FloatArray, expected: FloatArray, level: float = LEVEL)
     if neighbours > max(TOGETHER, BEYOND_CHANCE / math.sqrt(size)):
         return CountSpread(size, q / (size - 1), p, neighbours, math.inf)
     squared = math.fsum((apart * apart).tolist()) * size / (size - 1) * (1.0 + neighbours) / (1.0 - neighbours)
-    half = float(student.isf(0.5 * (1.0 - level), size - 1)) * math.sqrt(squared) / total
+    half = student_quantile(level, size - 1.0) * math.sqrt(squared) / total
     return CountSpread(size, q / (size - 1), p, neighbours, half)

@@ -24,6 +24,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.finding import LEVEL, Finding
+from queueing_ucrl.model.quantiles import student_quantile
 
 NO_SKEWNESS = 1e-6  # of a: below, g is the identity but for rounding errors
 
@@ -39,8 +40,6 @@ class MeanInterval(Finding):
 
 def mean_interval(ended: FloatArray, running: FloatArray, level: float = LEVEL) -> MeanInterval:
     """The mean of durations: those that `ended`, and those that lasted longer than `running`."""
-    from scipy.stats import t as student
-
     n = ended.size
     places, jumps, survival, at_risk, ends = _survival(ended, running)
     areas = survival * np.diff(places, append=places[-1])
@@ -56,7 +55,7 @@ def mean_interval(ended: FloatArray, running: FloatArray, level: float = LEVEL) 
     apart = places - mean
     spread = float(np.sum(jumps * apart**2))
     a = float(np.sum(jumps * apart**3)) / spread**1.5 / math.sqrt(n)
-    error, reach = math.sqrt(variance), float(student.isf(0.5 * (1.0 - level), n - 1))
+    error, reach = math.sqrt(variance), student_quantile(level, n - 1.0)
     return MeanInterval(mean, max(0.0, mean - error * _unbent(reach, a)), mean - error * _unbent(-reach, a))
 
 

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.data.finding import LEVEL, Finding
 from queueing_ucrl.data.observed import Observed, observed_time, slot_exposure, slot_of, within
+from queueing_ucrl.learning.intervals import exact_interval
 
 MOST_STEPS = 12
 SLOTS = 24
@@ -51,15 +52,11 @@ class RateInterval(Finding):
 
 def rate_interval(count: float, exposure: float, level: float = LEVEL) -> RateInterval:
     """Garwood's exact interval of a Poisson rate; without exposure anything from 0 on is possible."""
-    from scipy.stats import chi2
-
     if count < 0 or not (exposure >= 0 and math.isfinite(exposure)) or (exposure == 0 and count > 0):
         raise ValueError(f"a rate needs a count and a time in which it was seen, got {count:g} in {exposure:g}")
     if exposure == 0:
         return RateInterval(math.nan, 0.0, math.inf, count, 0.0, level)
-    tail = 0.5 * (1.0 - level)
-    low = 0.5 * float(chi2.ppf(tail, 2 * count)) / exposure if count else 0.0
-    high = 0.5 * float(chi2.isf(tail, 2 * count + 2)) / exposure
+    low, high = exact_interval(float(count), float(exposure), 1.0 - level)
     return RateInterval(count / exposure, low, high, count, float(exposure), level)
 
 

@@ -99,7 +99,7 @@ def gamma_upper_quantile(a: float, tail: float) -> float:
 
 @compiled
 def gamma_quantile(a: float, share: float) -> float:
-    """x with P(Gamma(a, 1) <= x) = share, a >= 1, 0 < share < 1: Newton on log P, which is concave, in log x."""
+    """x with P(Gamma(a, 1) <= x) = share, a > 0, 0 < share < 1: Newton on log P, which is concave, in log x."""
     target = log(share)
     x = before = a
     came_up = False

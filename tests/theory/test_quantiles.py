@@ -40,6 +40,15 @@ def test_gamma_quantiles_have_their_tails(a: float, tail: float) -> None:
             assert float(abs(probability(x) - tail)) <= 2e-15 * float(density) * x + 2e-13 * tail
 
 
+@pytest.mark.parametrize("a", [0.01, 0.3, 0.5, 0.93])
+@pytest.mark.parametrize("share", [1e-3, 0.025, 0.5])
+def test_gamma_quantiles_of_shapes_below_one(a: float, share: float) -> None:
+    """What a rate that shares its steps with other days is worth in arrivals may be less than one."""
+    with mpmath.workdps(60):
+        x = gamma_quantile(a, share)
+        assert float(lower_tail(a, x) / share) == pytest.approx(1.0, rel=1e-12)
+
+
 def test_a_count_of_ten_million_is_no_exception() -> None:
     """scipy's gammaincinv misses the tail by 2 % there."""
     with mpmath.workdps(40):
