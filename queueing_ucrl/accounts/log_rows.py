@@ -341,23 +341,27 @@ def _csv_reader(path: Path | None, wanted: list[str], job: Any) -> Any:
     )
 
 
+def lacking_column(columns: Sequence[str]) -> str | None:
+    """The first of the needed columns that is not there; None where all are."""
+    return next((name for name in NEEDED if name not in columns), None)
+
+
 def _of_jobs(columns: Sequence[str]) -> bool:
     return "job_class" in columns and "arrival" in columns
 
 
 def _checked(log: EventLog) -> EventLog:
     """The log, if it has the columns that are needed."""
-    for name in NEEDED:
-        if name not in log.columns:
-            more = " .." if len(log.columns) > SHOWN_COLUMNS else ""
-            listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
-            what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
-            if len(log.columns) == 1 and re.search(rf"\b{name}\b", log.columns[0]):
-                listed += ", as if they were not separated by commas"
-            raise log.wrong(
-                f"has no column {name!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
-                "logs with columns of other names"
-            )
+    if (lacking := lacking_column(log.columns)) is not None:
+        more = " .." if len(log.columns) > SHOWN_COLUMNS else ""
+        listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
+        what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
+        if len(log.columns) == 1 and re.search(rf"\b{lacking}\b", log.columns[0]):
+            listed += ", as if they were not separated by commas"
+        raise log.wrong(
+            f"has no column {lacking!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
+            "logs with columns of other names"
+        )
     for name in (*NEEDED, *FLOATS, *COUNTS):
         if (count := log.columns.count(name)) > 1:
             raise log.wrong(f"has {count} columns {name!r}; their names must differ")
@@ -384,7 +388,7 @@ def _open_file(path: Path) -> EventLog:
             schema = pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{name}: cannot be read as Parquet ({_reason(error)})") from None
-        return EventLog(name, tuple(schema.names), _metadata(schema.metadata), "parquet", path)
+        return EventLog(name, tuple(schema.names), run_metadata(schema.metadata), "parquet", path)
     return EventLog(name, _csv_columns(name, head), {}, "csv", path)
 
 
@@ -408,7 +412,7 @@ def _csv_columns(name: str, head: bytes) -> tuple[str, ...]:
     return tuple(next(csv.reader([text]), ()))
 
 
-def _metadata(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
+def run_metadata(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
     """What a run of ours wrote into a file; nothing where it is another program's."""
     try:
         found = json.loads((metadata or {})[b"queueing_ucrl"])

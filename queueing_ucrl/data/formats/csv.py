@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from queueing_ucrl.data.formats.source import REQUIRED, LogSource
+from queueing_ucrl.data.formats.source import LogSource, check_columns
 from queueing_ucrl.messages import shown, shown_path
 from queueing_ucrl.model.checks import listed
 from queueing_ucrl.simulation.event_log import EVENTS, as_frame
@@ -89,9 +89,7 @@ def read_csv(path: Path, classes: Sequence[str] | None = None) -> pd.DataFrame:
         table = pa.csv.read_csv(path.absolute(), parse_options=parsing, convert_options=options)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise ValueError(f"{words} cannot be read as the CSV file of an event log ({shown(str(error))})") from None
-    for name in REQUIRED:
-        if name not in table.column_names:
-            raise ValueError(f"{words} has no column {name!r}: an event log has {', '.join(REQUIRED)}, and more")
+    check_columns(table.column_names, words)
     for name in table.column_names:
         if pa.types.is_string(table.schema.field(name).type):
             place = table.column_names.index(name)

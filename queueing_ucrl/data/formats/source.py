@@ -6,9 +6,8 @@ and those of one replication must stand together. So every format is written fro
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.accounts.log_rows import COUNTS, FLOATS
+from queueing_ucrl.accounts.log_rows import COUNTS, FLOATS, NEEDED, lacking_column, run_metadata
 from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import shown, shown_path
 from queueing_ucrl.simulation.event_log import EVENTS, ParquetLog
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE = 50_000  # rows that are in memory at once
-REQUIRED = ("time", "event", "job", "job_class")
 NUMBERS = ("time", *FLOATS, "expected_reward")
 # events after which a job is no longer there, and what has become of it
 LEAVES = {"depart": "served", "abandon": "abandoned", "reject": "rejected", "block": "blocked"}
@@ -237,7 +235,7 @@ def _of_file(path: Path) -> LogSource:
             batches = file.iter_batches(PIECE, columns=["job_class"])
             return _values(pa.chunked_array([batch.column(0)]) for batch in batches)
 
-    return LogSource(name, schema, _metadata(kept.metadata or {}), pieces, classes)
+    return LogSource(name, schema, run_metadata(kept.metadata), pieces, classes)
 
 
 def _values(columns: Iterable[pa.ChunkedArray]) -> list[str]:
@@ -248,15 +246,6 @@ def _values(columns: Iterable[pa.ChunkedArray]) -> list[str]:
             values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.unique()
             found |= dict.fromkeys(value for value in values.to_pylist() if value is not None)
     return list(found)
-
-
-def _metadata(kept: dict[bytes, bytes]) -> dict[str, Any]:
-    """What the file says of its run; {} if another program wrote it."""
-    try:
-        found = json.loads(kept.get(b"queueing_ucrl", b"{}"))
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 @contextmanager
@@ -270,13 +259,17 @@ def told_by_arrow(name: str) -> Iterator[None]:
         raise ValueError(f"{name} cannot be read as an event log ({shown(str(error))})") from None
 
 
+def check_columns(columns: Sequence[str], name: str) -> None:
+    """A ValueError if a log lacks a column."""
+    if (lacking := lacking_column(columns)) is not None:
+        raise ValueError(f"{name} has no column {lacking!r}: an event log has {', '.join(NEEDED)}, and more")
+
+
 def _checked(schema: pa.Schema, name: str) -> pa.Schema:
     """The columns with text as plain text; a ValueError if a log has other ones."""
     import pyarrow as pa
 
-    for column in REQUIRED:
-        if column not in schema.names:
-            raise ValueError(f"{name} has no column {column!r}: an event log has {', '.join(REQUIRED)}, and more")
+    check_columns(schema.names, name)
     fields = []
     for entry in schema:
         kind = entry.type.value_type if pa.types.is_dictionary(entry.type) else entry.type
