@@ -9,11 +9,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from queueing_ucrl.arrays import BoolArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed, whole
 
 PICTURE_WIDTH = 60
+NO, PART, YES = range(3)  # whether a class gets in: in the states of a block
+
+
+def stretches(marked: BoolArray) -> list[tuple[int, int]]:
+    """(first, last + 1) of each stretch of places that are marked."""
+    edges = np.flatnonzero(np.diff(marked, prepend=False, append=False)).reshape(-1, 2)
+    return [(int(first), int(end)) for first, end in edges]
+
+
+def blocks(shares: FloatArray | BoolArray, block: int) -> IntArray:
+    """NO, PART or YES for each row (a class) and block of so many columns (states), from the shares let in there."""
+    starts = np.arange(0, shares.shape[1], block)
+    least, greatest = (extreme.reduceat(shares, starts, axis=1) for extreme in (np.minimum, np.maximum))
+    return np.where(least == 1.0, YES, np.where(greatest > 0.0, PART, NO))
 
 
 class Policy:
@@ -100,13 +114,14 @@ class Policy:
     def __reduce__(self) -> tuple[Any, ...]:
         return Policy._trusted, (self.admits,)  # a copy of an array can be written to: a policy never
 
+    def stretches(self, job_class: int) -> list[tuple[int, int]]:
+        """(first, last + 1) of each stretch of states in which a class gets in."""
+        return stretches(self.admits[:, job_class])
+
     def marks(self, block: int = 1, *, full: str = "#", empty: str = ".") -> list[str]:
         """One line a class, one mark for each block of states; a block that is partly admitted is marked `~`."""
-        lines = []
-        for column in self.admits.T:
-            blocks = (column[start : start + block] for start in range(0, self.capacity, block))
-            lines.append("".join(full if b.all() else "~" if b.any() else empty for b in blocks))
-        return lines
+        mark = {NO: empty, PART: "~", YES: full}
+        return ["".join(map(mark.__getitem__, row)) for row in blocks(self.admits[: self.capacity].T, block).tolist()]
 
     def picture(self, class_names: Sequence[str] | None = None, *, full: str = "#", empty: str = ".") -> str:
         """One line a class, one mark a state; of a long queue, each mark stands for a block of states."""

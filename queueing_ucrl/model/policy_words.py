@@ -7,13 +7,12 @@ Everything that a table says is in the words: who is not named is let in whereve
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.messages import printable
-from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.policy import Policy, stretches
 from queueing_ucrl.model.wide_policy import CountPolicy, EnvironmentPolicy
 
 OWN_WORDS = frozenset({"turn", "let", "everybody", "else", "and", "away", "when", "in", "while", "there", "is", "or"})
@@ -70,14 +69,12 @@ def _by_total(admits: BoolArray, names: Sequence[str]) -> str:
 
 def _states(column: BoolArray) -> str:
     """The numbers of jobs at which a class is turned away; where it is up to a full house, "or more"."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[True], column, [True]]).astype(np.int8))).tolist()
-    stretches = [(start, end - 1) for start, end in list(pairwise(edges))[::2]]
     words = []
-    for first, last in stretches:
-        if last == len(column) - 1:
+    for first, end in stretches(~column):
+        if end == len(column):
             words.append(f"{first} or more")
         else:
-            words.append(str(first) if first == last else f"{first} to {last}")
+            words.append(str(first) if first == end - 1 else f"{first} to {end - 1}")
     return f"{_joined(words, 'or')} {'is' if words == ['1'] else 'are'} in the system"
 
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
-from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.policy import Policy, blocks
 from queueing_ucrl.model.wide_policy import EnvironmentPolicy
 from queueing_ucrl.report.tables import admitted_states
 
-NO, PART, YES = range(3)
 MOST_BLOCKS = 1000  # across a map
 
 
@@ -39,12 +38,6 @@ def policy_of(given: Any) -> Policy:
     raise TypeError(f"a policy or a solution is needed, as of qu.solve(queue), got {shown(type(given).__name__)}")
 
 
-def admitted_stretches(policy: Policy, job_class: int) -> list[tuple[int, int]]:
-    """(first, last + 1) of each stretch of states in which a class gets in."""
-    edges = np.flatnonzero(np.diff(policy.admits[:, job_class], prepend=False, append=False)).reshape(-1, 2)
-    return [(int(first), int(last)) for first, last in edges]
-
-
 def admission_map(given: Any, class_names: Sequence[str] | None = None, most: int = MOST_BLOCKS) -> AdmissionMap:
     """The map of a policy or a solution: a row a class, or a row for each state of the environment that it sees."""
     policy = policy_of(given)
@@ -66,7 +59,8 @@ def admission_map(given: Any, class_names: Sequence[str] | None = None, most: in
         shares = policy.admits.T.astype(float)
     known = policy.class_strides is None
     states = tuple(admitted_states(row == 1.0) for row in shares) if known else None
-    return AdmissionMap(names, *_blocks(shares, most), S, states)
+    block = -(-S // most)
+    return AdmissionMap(names, blocks(shares, block), block, S, states)
 
 
 def _by_total(policy: Policy, capacity: int) -> FloatArray:
@@ -78,12 +72,3 @@ def _by_total(policy: Policy, capacity: int) -> FloatArray:
     vectors = np.bincount(level, minlength=capacity)
     admitted = [np.bincount(level, weights=column, minlength=capacity) for column in policy.admits[inside].T]
     return np.array(admitted).T / vectors[:, None]
-
-
-def _blocks(shares: FloatArray, most: int) -> tuple[IntArray, int]:
-    """NO, PART or YES by block of states, and how many states a block has."""
-    capacity = shares.shape[1]
-    block = -(-capacity // most)
-    starts = np.arange(0, capacity, block)
-    least, greatest = (extreme.reduceat(shares, starts, axis=1) for extreme in (np.minimum, np.maximum))
-    return np.where(least == 1.0, YES, np.where(greatest > 0.0, PART, NO)), block

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.model.bounds import policy_iteration_bound
-from queueing_ucrl.report.admission_map import admitted_stretches
 from queueing_ucrl.report.charts import (
     BAND,
     REFERENCE,
@@ -311,7 +310,7 @@ def policy_section(view: StudyView) -> Section | None:
         return None
     if view.best is not None:
         for i, job_class in enumerate(view.class_names):
-            for first, last in admitted_stretches(view.best.policy, i):
+            for first, last in view.best.policy.stretches(i):
                 add(-1, job_class, BEST, first, last)
     chart = _policy_chart(view, data)
     about = ["A class is let in while the number of jobs in the system is in its bar. Move the slider through the run."]

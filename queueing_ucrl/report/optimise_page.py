@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from queueing_ucrl.accounts.steady_state import Estimate
 from queueing_ucrl.experiments.optimise import SURFACE, BestTable, Slice
 from queueing_ucrl.model.policy import Policy
-from queueing_ucrl.report.admission_map import admitted_stretches
 from queueing_ucrl.report.best_table import SPACES, best_words, plan_words
 from queueing_ucrl.report.charts import (
     REFERENCE,
@@ -107,7 +106,7 @@ def policy_section(found: BestTable) -> Section:
     data: Columns = {"group": [], "which": [], "first": [], "last": []}
     for which, policy in ((FOUND, found.policy), (PLAN, found.plan)):
         for i, name in enumerate(names):
-            for first, last in admitted_stretches(policy, i):
+            for first, last in policy.stretches(i):
                 for column, value in zip(data, (name, which, first, last), strict=True):
                     data[column].append(value)
     x = states_axis("first", found.system.capacity)

@@ -17,7 +17,8 @@ from queueing_ucrl.accounts.regret import KINDS
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import whole as whole_number
-from queueing_ucrl.report.admission_map import NO, PART, YES, AdmissionMap, admission_map
+from queueing_ucrl.model.policy import NO, PART, YES
+from queueing_ucrl.report.admission_map import AdmissionMap, admission_map
 from queueing_ucrl.report.belief_curves import BeliefCurve, Beliefs, beliefs_of
 from queueing_ucrl.report.drawing import (
     LEGEND_SIZE,

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -14,7 +13,7 @@ from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.drift_evaluation import Drift
 from queueing_ucrl.model.performance import Performance, performance
-from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.model.policy import Policy, stretches
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.layout import GAP, Table, print_line, print_words
 from queueing_ucrl.report.numbers import number, percent
@@ -31,15 +30,9 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _intervals(admits: BoolArray) -> list[list[int]]:
-    """The states in which a class is admitted, as [first, last] pairs."""
-    edges = np.flatnonzero(np.diff(admits, prepend=False, append=False))
-    return [[int(first), int(end) - 1] for first, end in edges.reshape(-1, 2)]
-
-
 def admitted_states(admits: BoolArray) -> str:
     """The states in which a class is admitted, in words: "0-9, 12"."""
-    return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in _intervals(admits)) or "none"
+    return ", ".join(f"{a}-{b - 1}" if b - 1 > a else str(a) for a, b in stretches(admits)) or "none"
 
 
 def drifting_gain(queue: Queue, policy: Policy) -> tuple[float | None, str]:
@@ -61,7 +54,7 @@ def solution_data(scenario: Scenario, solution: Solution) -> dict[str, Any]:
             "name": job_class.name,
             "arrival_rate": job_class.arrival_rate,
             "control_level": policy.control_levels[i],
-            "admitted_states": _intervals(policy.admits[:, i]),
+            "admitted_states": [[first, end - 1] for first, end in policy.stretches(i)],
             "admission_probability": float(measures.admission[i]),
             "rejection_probability": float(measures.rejection[i]),
             "mean_wait": _number(float(measures.mean_wait[i])),

@@ -23,7 +23,8 @@ from scipy import stats
 import queueing_ucrl as qu
 from queueing_ucrl.accounts.wait_histogram import BINS, bins_of
 from queueing_ucrl.experiments.study import Study
-from queueing_ucrl.report.admission_map import NO, PART, YES, admission_map
+from queueing_ucrl.model.policy import NO, PART, YES
+from queueing_ucrl.report.admission_map import admission_map
 from queueing_ucrl.report.palette import BLUE, LOOKS, SKY, controller_looks, looks
 from queueing_ucrl.report.queue_line import Thinned, decimated, queue_line
 from queueing_ucrl.report.wait_curves import law_of_waits, wait_curve

@@ -1,7 +1,11 @@
 """Admission tables: control levels, trunk reservation, equality, pictures, refusals."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import queueing_ucrl as qu
 
@@ -105,3 +109,13 @@ def test_tables_that_are_no_policy_are_refused(table, message):
 def test_levels_outside_the_queue_are_refused(level):
     with pytest.raises(ValueError, match=f"between 0 and the capacity 4, got {level}"):
         qu.Policy.trunk_reservation([level], 4)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 7))
+def test_stretches_and_blocks_say_what_the_table_says(column, block):
+    policy = qu.Policy(np.array(column)[:, None])
+    inside = [s for first, end in policy.stretches(0) for s in range(first, end)]
+    assert inside == [s for s, admitted in enumerate(column) if admitted]
+    assert all(b < c for (_, b), (c, _) in pairwise(policy.stretches(0)))  # never two side by side
+    parts = [column[k : k + block] for k in range(0, len(column), block)]
+    assert policy.marks(block) == ["".join("#" if all(p) else "~" if any(p) else "." for p in parts)]
