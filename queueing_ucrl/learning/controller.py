@@ -359,6 +359,36 @@ class Controller(ABC):
         return system.not_markov
 
 
+# what a controller may say of itself, and what it says where it says nothing
+TRAITS = {
+    **dict.fromkeys(("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"), False),
+    **dict.fromkeys(("knows_service_rate", "knows_patience", "knows_rewards", "knows_holding_costs"), True),
+    **dict.fromkeys(("sees_rejected", "sees_classes"), True),
+}
+
+
+class _Forwarded:
+    """A trait of a `StandIn`: that of the object it stands for."""
+
+    def __init__(self, trait: str) -> None:
+        self.trait = trait
+
+    def __get__(self, instance: StandIn | None, owner: type) -> bool:
+        return bool(getattr(getattr(instance, "given", None), self.trait, TRAITS[self.trait]))
+
+
+class StandIn(Controller):
+    """A controller in the place of a given object, with the traits that this one has."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        self.given = given
+        self.name = name  # type: ignore[misc]
+
+
+for _trait in TRAITS:
+    setattr(StandIn, _trait, _Forwarded(_trait))
+
+
 @dataclass(frozen=True)
 class FixedSession:
     """One policy for ever."""

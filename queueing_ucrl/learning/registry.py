@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from queueing_ucrl.learning.agent_files import FileAgent
 from queueing_ucrl.learning.certainty_equivalence import CertaintyEquivalent, Thompson
-from queueing_ucrl.learning.controller import Controller, Knowledge, Session
+from queueing_ucrl.learning.controller import Controller, Knowledge, Session, StandIn
 from queueing_ucrl.learning.days import DayFollowing
 from queueing_ucrl.learning.fixed_policies import (
     AdmitAll,
@@ -156,38 +156,8 @@ def make_controller(name: str, options: dict[str, Any] | None = None) -> Any:
         raise ValueError(f"controller {name!r}: {error}") from None
 
 
-class _Adapter(Controller):
+class _Adapter(StandIn):
     """An object with `begin` and whatever else it has of a controller; what it does not say is as in `Controller`."""
-
-    def __init__(self, given: Any, name: str) -> None:
-        self.given = given
-        self.name = name  # type: ignore[misc]
-        for trait in ("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"):
-            setattr(self, trait, bool(getattr(given, trait, False)))
-
-    @property
-    def knows_service_rate(self) -> bool:
-        return bool(getattr(self.given, "knows_service_rate", True))
-
-    @property
-    def knows_patience(self) -> bool:
-        return bool(getattr(self.given, "knows_patience", True))
-
-    @property
-    def knows_rewards(self) -> bool:
-        return bool(getattr(self.given, "knows_rewards", True))
-
-    @property
-    def knows_holding_costs(self) -> bool:
-        return bool(getattr(self.given, "knows_holding_costs", True))
-
-    @property
-    def sees_rejected(self) -> bool:
-        return bool(getattr(self.given, "sees_rejected", True))
-
-    @property
-    def sees_classes(self) -> bool:
-        return bool(getattr(self.given, "sees_classes", True))
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Session:
         session: Session = self.given.begin(knowledge, rng)

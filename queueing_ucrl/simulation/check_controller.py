@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally, TickTally
+from queueing_ucrl.learning.controller import TRAITS, Controller, Knowledge, Plan, StandIn, Tally, TickTally
 from queueing_ucrl.learning.registry import as_controller
 from queueing_ucrl.messages import printable, shortened
 from queueing_ucrl.model.costs import Deadline, Linear
@@ -37,10 +37,6 @@ READ_ONLY = "read-only"  # in numpy's words
 LONGEST_MESSAGE = 300  # characters
 MOST_REVIEWS = 10_000  # of a run over some 50 arrivals
 RAISED = (Exception, SystemExit, GeneratorExit)  # by the controller's code; who interrupts is the user
-TRAITS = (
-    *("knows_truth", "decides_each_arrival", "sees_ticks", "counts_visits", "learns_each_tick"),
-    *("knows_service_rate", "knows_patience", "knows_rewards", "knows_holding_costs", "sees_rejected", "sees_classes"),
-)
 
 
 def _queues(largest: int) -> dict[str, Queue]:
@@ -335,46 +331,18 @@ class _Drive:
             raise _Told from error
 
 
-class _Watched(Controller):
+class _Watched(StandIn):
     """The controller in a run, every call of its code through the examination."""
 
     def __init__(self, made: Controller, examination: _Examination) -> None:
-        self.made, self.examination = made, examination
-        self.name = made.name  # type: ignore[misc]
-        self.knows_truth, self.sees_ticks = made.knows_truth, made.sees_ticks  # type: ignore[misc]
-        self.counts_visits = made.counts_visits  # type: ignore[misc]
-        self.decides_each_arrival = made.decides_each_arrival  # type: ignore[misc]
-        self.learns_each_tick = made.learns_each_tick  # type: ignore[misc]
-
-    @property
-    def knows_service_rate(self) -> bool:
-        return self.made.knows_service_rate
-
-    @property
-    def knows_patience(self) -> bool:
-        return self.made.knows_patience
-
-    @property
-    def knows_rewards(self) -> bool:
-        return self.made.knows_rewards
-
-    @property
-    def knows_holding_costs(self) -> bool:
-        return self.made.knows_holding_costs
-
-    @property
-    def sees_rejected(self) -> bool:
-        return self.made.sees_rejected
-
-    @property
-    def sees_classes(self) -> bool:
-        return self.made.sees_classes
+        super().__init__(made, made.name)
+        self.examination = examination
 
     def model_gap(self, system: System) -> str:
-        return self.made.model_gap(system)
+        return str(self.given.model_gap(system))
 
     def begin(self, knowledge: Knowledge, rng: np.random.Generator) -> Any:
-        session = self.examination.call("begin()", self.made.begin, knowledge, rng)
+        session = self.examination.call("begin()", self.given.begin, knowledge, rng)
         if not callable(getattr(session, "first", None)):
             return session  # for the engine to refuse
         return type(type(session).__name__, (_WatchedSession,), {})(session, self.examination)
