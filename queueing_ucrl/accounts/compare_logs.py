@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from queueing_ucrl.accounts.log_measures import Cut, Measuring
+from queueing_ucrl.accounts.log_cuts import Cut, CutOptions
+from queueing_ucrl.accounts.log_measures import Measuring
 from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJECT, EventLog, open_logs
 from queueing_ucrl.accounts.log_runs import read_runs, survey
 from queueing_ucrl.accounts.log_sums import READ
@@ -85,8 +86,8 @@ def compare_logs(
     why = _unlike(arrivals["a"], arrivals["b"])
     if not why and [run.replication for run in runs["a"]] != [run.replication for run in runs["b"]]:
         why = "they are of different replications"
-    known: dict[str, Any] = {"servers": servers, "target_wait": target}
-    cuts = {name: Cut.of(logs[name], runs[name], end, **known) for name in logs}
+    options = CutOptions(servers=servers, target_wait=target)
+    cuts = {name: Cut.of(logs[name], runs[name], options, end) for name in logs}
     sums = {name: _measured(logs[name], cuts[name]) for name in logs}
     table = _differences(sums["a"], sums["b"], cuts, paired=not why)
     if why:

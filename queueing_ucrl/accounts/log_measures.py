@@ -10,51 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.log_cuts import Cut, CutOptions, Stretches, checked_by, controllers_of
 from queueing_ucrl.accounts.log_rows import EventLog, Rows, open_logs
-from queueing_ucrl.accounts.log_runs import SECONDS, LogRun, length_of, read_runs, survey
+from queueing_ucrl.accounts.log_runs import read_runs, survey
 from queueing_ucrl.accounts.log_sums import LEVELS, READ, LogSums
 from queueing_ucrl.accounts.measures import EVERYBODY, LOG_MEASURES, QUANTILES, Observed
-from queueing_ucrl.accounts.steady_state import BATCHES, mser5
+from queueing_ucrl.accounts.steady_state import mser5
 from queueing_ucrl.accounts.wait_histogram import BINS
 from queueing_ucrl.accounts.window_measures import WindowMeasures
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.messages import shown
-from queueing_ucrl.model.checks import not_negative, positive, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SERIES = 1000  # stretches of a run in which MSER-5 looks for the end of its warm-up
-BY = ("class", "server", "episode", "hour", "replication", "controller")
 OF_SERVERS = ("throughput", "wait", *QUANTILES, "utilisation")  # the measures by server: rows that name one
 OF_COLUMNS = {"revenue": {"reward"}, "cost": {"cost"}, "earned": {"reward", "cost"}}  # what logs must hold for them
 COLUMNS = {"class": "job_class", "hour": "job_class", "server": "server"}  # that name a row's group
-MOST_STRETCHES = 100_000
-
-
-@dataclass(frozen=True)
-class Stretches:
-    """The stretches of time of which measures are wanted: those between `edges`, in bundles of one row each."""
-
-    edges: FloatArray
-    bundles: list[tuple[dict[str, Any], IntArray]]  # (what is said of it, its stretches, taken to be alike)
-    by_episode: tuple[int, ...] = ()  # then a row's episode says its stretch: these in order
-    batches: bool = False  # each run is cut into as many, whatever its length
-
-    @property
-    def apart(self) -> bool:
-        """Whether each stretch has a row of its own, and there are many of them."""
-        return len(self.bundles) > 1 and all(chosen.size == 1 for _, chosen in self.bundles)
-
-    def edges_until(self, horizon: float) -> FloatArray:
-        """The edges for a run that ends there: it has nothing to say of later stretches."""
-        start, end = float(self.edges[0]), math.nextafter(horizon, math.inf)
-        if self.batches and horizon > start:
-            count = self.edges.size - 1
-            edges = start + (horizon - start) * np.arange(count + 1) / count
-            edges[-1] = end
-            return edges
-        return np.minimum(self.edges, max(start, end))
 
 
 @dataclass
@@ -186,11 +159,6 @@ class Measuring:
             yield {"measure": measure, **about, "mean": found.mean, "low": found.low, "high": found.high}
 
 
-def controllers_of(logs: Sequence[EventLog]) -> list[str]:
-    """The controllers that the logs are of, as their metadata say; "" of those that do not."""
-    return list(dict.fromkeys(log.controller for log in logs))
-
-
 def unit_of_time(logs: Sequence[EventLog]) -> str:
     """What the logs' time is counted in, as their metadata say; "" where they do not, or differ."""
     told = {log.units.time for log in logs}
@@ -206,147 +174,6 @@ def only_of(logs: list[EventLog], controller: str | None) -> list[EventLog]:
         named = ", ".join(shown(name) for name in controllers_of(logs) if name)
         raise ValueError(f"controller {shown(controller)}: the logs are of {named or 'runs that name none'}")
     return chosen
-
-
-def _known_servers(logs: Sequence[EventLog]) -> float:
-    """As many as the logs' metadata say; nan where they say nothing, differ, or servers come and go."""
-    told = [log.metadata.get("queue", {}).get("servers") for log in logs]
-    numbers = {float(count) for count in told if isinstance(count, (int, float))}
-    return numbers.pop() if len(numbers) == 1 and all(isinstance(count, (int, float)) for count in told) else math.nan
-
-
-def _windows(start: float, horizon: float, window: float) -> Stretches:
-    count = math.ceil((horizon - start) / window * (1 - 1e-12))
-    if count > MOST_STRETCHES:
-        raise ValueError(f"window {window:g} cuts the log into {count:,} windows; at most {MOST_STRETCHES:,} are made")
-    edges = np.minimum(start + window * np.arange(count + 1), horizon)
-    ends = edges.copy()
-    edges[-1] = math.nextafter(horizon, math.inf)
-    about = [{"from": float(ends[k]), "to": float(ends[k + 1])} for k in range(count)]
-    return Stretches(edges, [(said, np.array([k])) for k, said in enumerate(about)])
-
-
-def _parts_of_periods(start: float, horizon: float, period: float, parts: int) -> Stretches:
-    """Whole periods, the same part of each in one bundle."""
-    first, last = math.ceil(start / period), math.floor(horizon / period * (1 + 1e-12))
-    if last <= first:
-        raise ValueError(f"between {start:g} and {horizon:g} there is no whole period of {period:g}")
-    if (last - first) * parts > MOST_STRETCHES:
-        raise ValueError(
-            f"{last - first} periods of {parts} parts are more than the {MOST_STRETCHES:,} stretches that are made"
-        )
-    places = np.arange((last - first) * parts + 1)
-    edges = period * (first + places // parts + (places % parts) / parts)
-    begins = period * np.arange(parts + 1) / parts
-    bundles = [
-        ({"from": float(begins[part]), "to": float(begins[part + 1])}, np.arange(part, places.size - 1, parts))
-        for part in range(parts)
-    ]
-    return Stretches(edges, bundles)
-
-
-def _episodes(runs: Sequence[LogRun], horizon: float) -> Stretches:
-    if len(runs) != 1:
-        raise ValueError("by episode: the log must be of one run; each has its own episodes")
-    starts = {number: time for number, time in runs[0].episode_starts.items() if number >= 0}
-    if not starts:
-        raise ValueError("by episode: the log has no column 'episode', or nothing in it")
-    if len(starts) > MOST_STRETCHES:
-        raise ValueError(f"by episode: {len(starts):,} episodes are more than the {MOST_STRETCHES:,} that are made")
-    numbers = sorted(starts)
-    edges = np.array([starts[number] for number in numbers] + [math.nextafter(horizon, math.inf)])
-    edges[0] = min(edges[0], 0.0)
-    about = [{"episode": number} for number in numbers]
-    return Stretches(edges, [(said, np.array([k])) for k, said in enumerate(about)], tuple(numbers))
-
-
-@dataclass(frozen=True)
-class Cut:
-    """How a log is cut for its measures, after all options were checked."""
-
-    runs: Sequence[LogRun]
-    keys: list[tuple[int, int]]  # of the runs: (place of the log, replication)
-    ends: list[float]  # when each of them ends
-    by: str | None
-    stretches: Stretches
-    horizon: float
-    horizon_from: str
-    servers: float
-    target: float
-    controllers: list[str]  # of each run; "" where its log does not say
-
-    @classmethod
-    def of(
-        cls,
-        logs: Sequence[EventLog],
-        runs: Sequence[LogRun],
-        horizon: float | None = None,
-        *,
-        by: str | None = "class",
-        window: float | str | None = None,
-        target_wait: float = 0.0,
-        start: float = 0.0,
-        servers: float | None = None,
-        period: float | None = None,
-        parts: int = 24,
-        time_unit: str = "",
-    ) -> Cut:
-        """From the options of `metrics`."""
-        target, start, by = not_negative(target_wait, "target_wait"), not_negative(start, "start"), checked_by(by)
-        names = controllers_of(logs)
-        if by != "controller" and len(names) > 1:
-            raise ValueError(
-                f"the logs are of {len(names)} controllers ({', '.join(map(shown, names))}), which must not be mixed: "
-                "choose one (controller), or tell measures by controller"
-            )
-        if by == "hour":
-            if time_unit not in SECONDS:
-                raise ValueError(
-                    f"by hour: time_unit must say what time is counted in, one of {', '.join(SECONDS)} "
-                    "(on the command line --time-unit)"
-                )
-            period, parts = 86400.0 / SECONDS[time_unit], 24
-        if (window is not None) + (period is not None) + (by == "episode") > 1:
-            raise ValueError("window, period, by hour and by episode each cut the time: only one of them may be given")
-        given = horizon is not None
-        horizon, told = _horizon(horizon, runs, start)
-        if by == "episode":
-            stretches = _episodes(runs, horizon)
-        elif period is not None:
-            stretches = _parts_of_periods(start, horizon, positive(period, "period"), whole(parts, "parts"))
-        elif window is not None:
-            stretches = _windows(start, horizon, length_of(window, time_unit))
-        else:
-            batches = BATCHES if len(runs) == 1 or by == "replication" else 1
-            stretches = Stretches(np.linspace(start, horizon, batches + 1), [({}, np.arange(batches))], batches=True)
-        keys = [(next(k for k, log in enumerate(logs) if log is run.log), run.replication) for run in runs]
-        count = _known_servers(logs) if servers is None else positive(servers, "servers")
-        ends = [horizon if given else run.horizon for run in runs] or [horizon]
-        controllers = [run.log.controller for run in runs] or [""]
-        return cls(runs, keys or [(0, -1)], ends, by, stretches, horizon, told, count, target, controllers)
-
-
-def checked_by(by: str | None) -> str | None:
-    """Whether measures can be told by it."""
-    if by is not None and by not in BY:
-        raise ValueError(f"by must be one of {', '.join(BY)} or None, got {shown(by)}")
-    return by
-
-
-def _horizon(horizon: float | None, runs: Sequence[LogRun], start: float) -> tuple[float, str]:
-    """When the log ends, and where that is known from."""
-    told = "it was given"
-    if horizon is None:
-        if not runs:
-            raise ValueError("the log has no rows, so its horizon must be given")
-        latest = max(runs, key=lambda run: run.horizon)
-        horizon, told = latest.horizon, latest.horizon_from
-        if not horizon > start:
-            raise ValueError(f"the log ends at {horizon:g} ({told}), so it covers no time after {start:g}")
-    horizon = positive(horizon, "horizon")
-    if not start < horizon:
-        raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")
-    return horizon, told
 
 
 def metrics(
@@ -383,9 +210,8 @@ def metrics(
     """
     logs = only_of(open_logs(events), controller)
     runs = [run for log in logs for run in survey(log, episodes=checked_by(by) == "episode")]
-    options: dict[str, Any] = {"by": by, "window": window, "target_wait": target_wait, "start": start}
-    options |= {"servers": servers, "period": period, "parts": parts, "time_unit": time_unit or unit_of_time(logs)}
-    cut = Cut.of(logs, runs, horizon, **options)
+    options = CutOptions(by, window, target_wait, start, servers, period, parts, time_unit or unit_of_time(logs))
+    cut = Cut.of(logs, runs, options, horizon)
     measuring = Measuring.of(cut)
     for key, rows in read_runs(logs, READ):
         measuring.take(key, rows, logs[key[0]].class_names, cut.stretches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from queueing_ucrl.accounts.log_checks import READ as CHECKED
 from queueing_ucrl.accounts.log_checks import Law, RunChecks, checks_of, verdict
-from queueing_ucrl.accounts.log_measures import Cut, Measuring, controllers_of, only_of
+from queueing_ucrl.accounts.log_cuts import Cut, CutOptions, controllers_of
+from queueing_ucrl.accounts.log_measures import Measuring, only_of
 from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJECT, EventLog, Rows, open_logs
 from queueing_ucrl.accounts.log_runs import LogRun, read_runs, survey
 from queueing_ucrl.accounts.log_sums import LEVELS
@@ -107,16 +108,6 @@ class LogSummary:
         return [law for law in self.laws or [] if law.holds is False]
 
 
-@dataclass
-class _Counts:
-    events: Any = field(default_factory=lambda: np.zeros(len(EVENTS), dtype=np.int64))
-    begin: float = math.inf
-
-    def take(self, rows: Rows) -> None:
-        self.events += np.bincount(rows.event, minlength=len(EVENTS))
-        self.begin = min(self.begin, float(rows.time.min()))
-
-
 def manifest_of(path: Path) -> dict[str, Any]:
     """What the study's folder says, where a log lies in one: its title and units; nothing elsewhere."""
     for folder in list(path.absolute().parents)[:4] + ([path.absolute()] if path.is_dir() else []):
@@ -144,17 +135,45 @@ def units_of(logs: Sequence[EventLog], manifest: dict[str, Any], time_unit: str 
     return Units(time_unit or word("time"), word("money"))
 
 
-def _windows(
-    logs: Sequence[EventLog], runs: Sequence[LogRun], by: str | None, window: float | str, target: float, unit: str
-) -> Cut:
+def _windows(logs: Sequence[EventLog], runs: Sequence[LogRun], options: CutOptions) -> Cut:
     """The log cut into windows, as many as a reader can take in."""
-    windows = Cut.of(logs, runs, by=by, window=window, target_wait=target, time_unit=unit)
+    windows = Cut.of(logs, runs, options)
     if (count := len(windows.stretches.bundles)) > MOST_WINDOWS:
         raise ValueError(
-            f"window {shown(window)} cuts the log into {count:,} windows, and at most {MOST_WINDOWS:,} are told "
-            "one by one: give a longer one (qu.metrics gives more as a table)"
+            f"window {shown(options.window)} cuts the log into {count:,} windows, and at most {MOST_WINDOWS:,} are "
+            "told one by one: give a longer one (qu.metrics gives more as a table)"
         )
     return windows
+
+
+class _OnePass:
+    """All that is summed up while the rows of a log go by."""
+
+    def __init__(self, logs: list[EventLog], cuts: list[Cut], course: Course, *, check: bool) -> None:
+        self.logs, self.course, self.check = logs, course, check
+        self.measuring = [(cut, Measuring.of(cut)) for cut in cuts]
+        self.counts = np.zeros(len(EVENTS), dtype=np.int64)
+        self.begin = math.inf
+        self.checks: dict[tuple[int, int], RunChecks] = {}
+
+    def read(self) -> None:
+        """Every row once."""
+        for key, rows in read_runs(self.logs, (*SUMMED, *CHECKED) if self.check else SUMMED):
+            log = self.logs[key[0]]
+            self.counts += np.bincount(rows.event, minlength=len(EVENTS))
+            self.begin = min(self.begin, float(rows.time.min()))
+            for cut, sums in self.measuring:
+                sums.take(key, rows, log.class_names, cut.stretches)
+            self.course.take(key, rows)
+            if self.check:
+                if key not in self.checks:
+                    self.checks[key] = checks_of(log)
+                self.checks[key].take(rows)
+
+    @property
+    def events(self) -> dict[str, int]:
+        """Rows by kind."""
+        return {name: int(count) for name, count in zip(EVENTS, self.counts, strict=True) if count}
 
 
 def summarise(
@@ -179,43 +198,28 @@ def summarise(
     runs = [run for log in logs for run in survey(log, episodes=by == "episode")]
     if not runs:
         raise logs[0].wrong("has no rows")
-    cut = Cut.of(logs, runs, by=by, target_wait=target_wait, time_unit=units.time)
-    measuring = [(cut, Measuring.of(cut))]
+    options = CutOptions(by=by, target_wait=target_wait, time_unit=units.time)
+    cuts = [Cut.of(logs, runs, options)]
     if window is not None:
-        windows = _windows(logs, runs, by, window, target_wait, units.time)
-        measuring.append((windows, Measuring.of(windows)))
+        cuts.append(_windows(logs, runs, replace(options, window=window)))
     begin, last = min(0.0, *(run.first for run in runs)), max(run.last for run in runs)
-    course = Course(np.linspace(begin, cut.horizon, COLUMNS + 1), dict(zip(cut.keys, cut.ends, strict=True)))
-    counts = _Counts()
-    checks: dict[tuple[int, int], RunChecks] = {}
-    for key, rows in read_runs(logs, (*SUMMED, *CHECKED) if check else SUMMED):
-        counts.take(rows)
-        for a_cut, sums in measuring:
-            sums.take(key, rows, logs[key[0]].class_names, a_cut.stretches)
-        course.take(key, rows)
-        if check:
-            _checks(checks, key, logs).take(rows)
-    events = {name: int(count) for name, count in zip(EVENTS, counts.events, strict=True) if count}
-    jobs = sum(events.get(EVENTS[code], 0) for code in (ADMIT, REJECT, BLOCK, INITIAL))
+    ends = dict(zip(cuts[0].keys, cuts[0].ends, strict=True))
+    read = _OnePass(logs, cuts, Course(np.linspace(begin, cuts[0].horizon, COLUMNS + 1), ends), check=check)
+    read.read()
+    tables = [sums.table(cut) for cut, sums in read.measuring]
     return LogSummary(
         logs=logs,
         runs=runs,
-        events=events,
-        jobs=jobs,
-        begin=counts.begin,
+        events=read.events,
+        jobs=sum(read.events.get(EVENTS[code], 0) for code in (ADMIT, REJECT, BLOCK, INITIAL)),
+        begin=read.begin,
         last=last,
-        horizon=cut.horizon,
-        horizon_from=cut.horizon_from,
+        horizon=cuts[0].horizon,
+        horizon_from=cuts[0].horizon_from,
         title=next((log.title for log in logs if log.title), "") or str(manifest.get("title", "")),
         units=units,
-        measures=measuring[0][1].table(cut),
-        windows=measuring[1][1].table(measuring[1][0]) if window is not None else None,
-        course=course,
-        laws=verdict(checks, logs) if check else None,
+        measures=tables[0],
+        windows=tables[1] if window is not None else None,
+        course=read.course,
+        laws=verdict(read.checks, logs) if check else None,
     )
-
-
-def _checks(found: dict[tuple[int, int], RunChecks], key: tuple[int, int], logs: Sequence[EventLog]) -> RunChecks:
-    if key not in found:
-        found[key] = checks_of(logs[key[0]])
-    return found[key]

@@ -12,7 +12,7 @@ from generators import paper_queue
 from log_worlds import InBlocks, logged_world, plain_sums
 
 import queueing_ucrl as qu
-from queueing_ucrl.accounts.log_measures import Stretches
+from queueing_ucrl.accounts.log_cuts import Stretches
 
 SUMS = {
     "arrivals": (("admit", "reject", "block"), None),
