@@ -1,1 +1,1 @@
-"""The paper's experiments, made again: a module each, found by its name in `experiments.py`."""
+"""The paper's experiments, made again: a module each, found by its name in `catalogue.py`."""

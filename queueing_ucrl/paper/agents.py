@@ -40,7 +40,7 @@ from queueing_ucrl.model.system import JobClass, System
 from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.outside_learners import Learner, check_installed, run_online
 from queueing_ucrl.paper.work import QUEUES, SHORTEST, Finding, Work, markdown_table, paragraph
-from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import LOOKS
 from queueing_ucrl.simulation.settings import time_grid
 from queueing_ucrl.simulation.simulate import simulate
@@ -291,21 +291,18 @@ def tuning_text(chosen: dict[str, tuple[Learner, FloatArray]]) -> str:
 
 def draw(frame: pd.DataFrame, here: Comparison) -> Figure:
     """Online losses in time on the six queues; both axes logarithmic."""
-    figure = Figure(figsize=(12, 8.2), layout="constrained")
     known = [world for world in here.worlds if world != "no optimum"]
     names = list(dict.fromkeys(frame["agent"]))
-    panels: Any = figure.subplots(2, 3)
-    for axes, world in zip(panels.flat, known, strict=True):
-        _draw_world(axes, frame[frame["world"] == world], names, here.times)
-        axes.set_title(world, loc="left", fontsize=10)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("lost so far (below 1 drawn at 1)")
-    for axes in panels[1]:
-        axes.set_xlabel("time")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    figure.suptitle(f"Gap regret from the first arrival, mean of {here.runs} trajectories", fontsize=11)
-    return figure
+    return panels(
+        lambda k, axes: _draw_world(axes, frame[frame["world"] == known[k]], names, here.times),
+        known,
+        (2, 3),
+        (12, 8.2),
+        x="time",
+        y="lost so far (below 1 drawn at 1)",
+        legend_columns=4,
+        title=f"Gap regret from the first arrival, mean of {here.runs} trajectories",
+    )
 
 
 def _draw_world(axes: Axes, rows: pd.DataFrame, names: Sequence[str], times: Sequence[float]) -> None:

@@ -10,7 +10,7 @@ not know the service rate a tenth, on the paper's queues; rates near a flip of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,13 @@ from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, quantiles_cell, quantiles_table
-from queueing_ucrl.report.drawing import grid
-from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
+from queueing_ucrl.report.drawing import grid, mean_curve, panels
+from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION, Look
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
 
 OURS = "ucrl-ac"
+DASHED = (3.7, 1.6)  # as matplotlib's "--"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,17 @@ class Newcomer:
     options: dict[str, Any] = field(default_factory=dict)
     colour: str = VERMILION
     line: str = "-"
+    mark: str = ""
 
-    def choice(self, label: str) -> ControllerChoice:
-        """For a scenario; `label` is its name there."""
-        made = make_controller(self.controller, self.options)
-        return ControllerChoice(label, {"name": self.controller, **self.options}, made)
+    @property
+    def look(self) -> Look:
+        """Of its curve."""
+        return Look(self.colour, DASHED if self.line == "--" else (), self.mark)
+
+    def choice(self, label: str, **more: Any) -> ControllerChoice:
+        """For a scenario; `label` is its name there, `more` are further options."""
+        options = {**self.options, **more}
+        return ControllerChoice(label, {"name": self.controller, **options}, make_controller(self.controller, options))
 
 
 NEWCOMERS = {  # dashed: with the paper's doubling
@@ -272,34 +279,34 @@ def near_flip_text(study: Study) -> str:
     return markdown_table(headings, rows)
 
 
-def draw_regrets(axes: Axes, study: Study, point: int) -> None:
+def draw_regrets(
+    axes: Axes, study: Study, point: int, looks: Mapping[str, Newcomer], width: float = 1.6, bottom: float = 1.0
+) -> None:
+    """Gap regret on one queue, means and intervals; both axes logarithmic."""
     for k, cell in enumerate(study.cells):
         if cell.point == point:
-            mean, low, high = (np.maximum(x, 1e-3) for x in interval(study.samples(k, "gap")))
-            drawn, times = NEWCOMERS.get(cell.name, Newcomer(OURS)), study.results[k][0].times
-            axes.fill_between(times, low, high, color=drawn.colour, alpha=0.2, linewidth=0)
-            axes.plot(times, mean, drawn.line, color=drawn.colour, linewidth=1.6, label=cell.name)
+            drawn = looks.get(cell.name, Newcomer(OURS)).look
+            times, samples = study.results[k][0].times, study.samples(k, "gap")
+            mean_curve(axes, times, samples, cell.name, drawn, 0.2, width=width, least=1e-3)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_ylim(bottom=1.0)
+    axes.set_ylim(bottom=bottom)
     grid(axes)
 
 
 def draw_paper(study: Study, work: Work) -> Figure:
-    figure = Figure(figsize=(11, 7.2), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True)
-    for point, axes in enumerate(panels.flat):
-        draw_regrets(axes, study, point)
-        values = next(cell.values for cell in study.cells if cell.point == point)
-        axes.set_title(f"S = {values['capacity']}, µ = {values['service_rate']}", loc="left", fontsize=10)
-    for axes in panels[1]:
-        axes.set_xlabel("time (log scale)")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("gap regret (log scale)")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    figure.suptitle(f"Gap regret, mean and 95 % interval, {work.amount}", fontsize=11)
-    return figure
+    values = [next(cell.values for cell in study.cells if cell.point == point) for point in range(6)]
+    return panels(
+        lambda point, axes: draw_regrets(axes, study, point, NEWCOMERS),
+        [f"S = {one['capacity']}, µ = {one['service_rate']}" for one in values],
+        (2, 3),
+        (11, 7.2),
+        x="time (log scale)",
+        y="gap regret (log scale)",
+        legend_columns=3,
+        title=f"Gap regret, mean and 95 % interval, {work.amount}",
+        share_x=True,
+    )
 
 
 def draw_random(frame: pd.DataFrame) -> Figure:

@@ -23,14 +23,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.admission_model import AdmissionModel
 from queueing_ucrl.model.balking import Balking, BalkingTable, GeometricBalking, LinearBalking
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval, part, random_cost, ratio
+from queueing_ucrl.paper.beyond import (
+    Newcomer,
+    at_decades,
+    choices,
+    draw_regrets,
+    half_interval,
+    part,
+    random_cost,
+    ratio,
+)
 from queueing_ucrl.paper.scaling import exponent, growth, the_queue
 from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid
@@ -391,14 +400,7 @@ def draw_price(axes: Axes, frame: pd.DataFrame) -> None:
 
 
 def draw_crowd(axes: Axes, study: Study) -> None:
-    for k, cell in enumerate(study.cells):
-        drawn, times = CROWD[cell.name], study.results[k][0].times
-        mean, low, high = (np.maximum(x, 1e-3) for x in interval(study.samples(k, "gap")))
-        axes.fill_between(times, low, high, color=drawn.colour, alpha=0.2, linewidth=0)
-        axes.plot(times, mean, drawn.line, color=drawn.colour, label=cell.name)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=10.0)
+    draw_regrets(axes, study, study.cells[0].point, CROWD, width=1.5, bottom=10.0)
     axes.set_xlabel("time (log scale)")
     axes.set_ylabel("gap regret (log scale)")
     axes.set_title("A crowd that attracts", loc="left", fontsize=10)

@@ -18,14 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from queueing_ucrl.experiments.study import Study
-from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.beyond import half_interval
+from queueing_ucrl.paper.beyond import Newcomer, half_interval
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
-from queueing_ucrl.report.drawing import grid
-from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from queueing_ucrl.report.drawing import grid, mean_curve, panels
+from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Look
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
 from queueing_ucrl.simulation.settings import RunSettings
 
@@ -104,10 +103,7 @@ def controllers(world: World) -> tuple[ControllerChoice, ...]:
         "changes": ("certainty-equivalent", changes),
         "thompson, changes": ("thompson", changes),
     }
-    return tuple(
-        ControllerChoice(label, {"name": name, **options}, make_controller(name, options))
-        for label, (name, options) in made.items()
-    )
+    return tuple(Newcomer(name, options).choice(label) for label, (name, options) in made.items())
 
 
 def drift_study(work: Work) -> Study:
@@ -160,25 +156,22 @@ def draw_world(axes: Axes, study: Study, point: int) -> None:
     best, times = study.samples(own[BEST], "expected_reward"), study.results[own[BEST]][0].times
     for name, colour in LOOKS.items():
         lost = best - study.samples(own[name], "expected_reward")
-        mean, half = lost.mean(axis=0), np.array([half_interval(column) for column in lost.T])
-        axes.plot(times, mean, color=colour, label=name)
-        axes.fill_between(times, mean - half, mean + half, color=colour, alpha=0.15, linewidth=0)
+        mean_curve(axes, times, lost, name, Look(colour), 0.15, width=1.5)
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel("time")
     grid(axes)
 
 
 def draw(study: Study) -> Figure:
     """A panel a world: what was lost so far."""
-    figure = Figure(figsize=(12, 4.6), layout="constrained")
-    panels = figure.subplots(1, 3)
-    for point, (axes, world) in enumerate(zip(panels, worlds().values(), strict=True)):
-        draw_world(axes, study, point)
-        axes.set_title(world.title, loc="left", fontsize=10)
-    panels[0].set_ylabel("lost to the best policy in time")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
-    return figure
+    return panels(
+        lambda point, axes: draw_world(axes, study, point),
+        [world.title for world in worlds().values()],
+        (1, 3),
+        (12, 4.6),
+        x="time",
+        y="lost to the best policy in time",
+        legend_columns=7,
+    )
 
 
 def reproduce(work: Work) -> Finding:

@@ -16,7 +16,7 @@ from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph, quantiles_table
-from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
+from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve, panels
 from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -98,29 +98,28 @@ def draw_learners(axes: Axes, study: Study, point: int, kind: str) -> None:
         mean_curve(axes, times, study.samples(k, kind), label(study.cells[k].name), style)
     axes.set_xscale("log")
     axes.set_yscale("log", nonpositive="clip")
+    last = [study.samples(k, kind)[:, -1].mean() for k in cells]
+    axes.set_ylim(max(10.0, 1e-4 * max(last)), 2.0 * max(last))
     grid(axes)
 
 
 def draw(study: Study, kind: str, work: Work) -> Figure:
     """Six panels in the paper's arrangement."""
-    figure = Figure(figsize=(9.6, 5.8), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True)
-    for point, axes in enumerate(panels.flat):
-        draw_learners(axes, study, point, kind)
-        values = next(cell.values for cell in study.cells if cell.point == point)
-        axes.set_title(
-            f"({'abcdef'[point]}) S = {values['capacity']}, µ = {values['service_rate']}", loc="left", fontsize=10
-        )
-        last = [study.samples(k, kind)[:, -1].mean() for k, c in enumerate(study.cells) if c.point == point]
-        axes.set_ylim(max(10.0, 1e-4 * max(last)), 2.0 * max(last))
-    for axes in panels[1]:
-        axes.set_xlabel("time (log scale)")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("regret (log scale)")
-    with lettering(map(label, {cell.name for cell in study.cells})) as letters:
-        legend_below(figure, curves_of(panels[0, 0]), letters, grow=True)
+    values = [next(cell.values for cell in study.cells if cell.point == point) for point in range(6)]
     account = {"expected": "expected regret, the paper's account", "gap": "gap account of the regret"}[kind]
-    figure.suptitle(f"Fig. 1: {account}; mean and 95 % interval of {work.amount}", fontsize=9.5)
+    figure = panels(
+        lambda point, axes: draw_learners(axes, study, point, kind),
+        [f"({'abcdef'[k]}) S = {one['capacity']}, µ = {one['service_rate']}" for k, one in enumerate(values)],
+        (2, 3),
+        (9.6, 5.8),
+        x="time (log scale)",
+        y="regret (log scale)",
+        title=f"Fig. 1: {account}; mean and 95 % interval of {work.amount}",
+        title_size=9.5,
+        share_x=True,
+    )
+    with lettering(map(label, {cell.name for cell in study.cells})) as letters:
+        legend_below(figure, curves_of(figure.axes[0]), letters, grow=True)
     return figure
 
 

@@ -18,15 +18,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.learning.controller import Knowledge
 from queueing_ucrl.learning.planners import model_at
 from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, half_interval, part, ratio
+from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, draw_regrets, half_interval, part, ratio
 from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
-from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.drawing import panels
 from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import Scenario
@@ -248,31 +248,20 @@ def unseen_text(frame: pd.DataFrame) -> str:
 
 def draw(study: Study) -> Figure:
     """Gap regret on each queue, mean and interval."""
-    figure = Figure(figsize=(11, 7.2), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True, sharey=True)
-    for point, axes in enumerate(panels.flat):
-        for k, cell in enumerate(study.cells):
-            if cell.point != point:
-                continue
-            drawn, times = LEARNERS[cell.name], study.results[k][0].times
-            mean, low, high = (np.maximum(x, 1e-3) for x in interval(study.samples(k, "gap")))
-            axes.fill_between(times, low, high, color=drawn.colour, alpha=0.2, linewidth=0)
-            axes.plot(times, mean, drawn.line, color=drawn.colour, linewidth=1.6, label=cell.name)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=1.0)
-        axes.set_title(f"S = {QUEUES[point][0]}, µ = {QUEUES[point][1]}", loc="left", fontsize=10)
-        grid(axes)
-    for axes in panels[1]:
-        axes.set_xlabel("time (log scale)")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("gap regret (log scale)")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     settings = study.cells[0].settings
     words = f"{settings.replications} trajectories to {settings.horizon:,.0f}"
-    figure.suptitle(f"Jobs that pay R / {PROBABILITY} with probability {PROBABILITY}: {words}", fontsize=11)
-    return figure
+    return panels(
+        lambda point, axes: draw_regrets(axes, study, point, LEARNERS),
+        [f"S = {capacity}, µ = {rate}" for capacity, rate in QUEUES],
+        (2, 3),
+        (11, 7.2),
+        x="time (log scale)",
+        y="gap regret (log scale)",
+        legend_columns=4,
+        title=f"Jobs that pay R / {PROBABILITY} with probability {PROBABILITY}: {words}",
+        share_x=True,
+        share_y=True,
+    )
 
 
 def reproduce(work: Work) -> Finding:

@@ -28,7 +28,7 @@ from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
-from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
@@ -249,7 +249,7 @@ def value_text(frame: pd.DataFrame) -> str:
     return markdown_table(heads, rows)
 
 
-def draw_sweep(axes: Axes, frame: pd.DataFrame, title: str, symbol: str) -> None:
+def draw_sweep(axes: Axes, frame: pd.DataFrame, symbol: str) -> None:
     """Regrets with intervals in full, the bound's terms dashed."""
     for key, colour, label in (("ucrl_ac", VERMILION, "UCRL-AC"), ("certainty_equivalent", GREEN, DIRECT)):
         own = frame[frame[key] > 0]
@@ -266,25 +266,22 @@ def draw_sweep(axes: Axes, frame: pd.DataFrame, title: str, symbol: str) -> None
     if len(frame) < 10:
         axes.set_xticks(frame["value"], [f"{value:g}" for value in frame["value"]], fontsize=7)
         axes.set_xticks([], minor=True)
-    axes.set_title(title, loc="left", fontsize=10)
     axes.set_xlabel(f"{symbol} (log scale)")
     grid(axes)
 
 
 def draw(parts: dict[str, Measured], work: Work) -> Figure:
-    figure = Figure(figsize=(13, 7), layout="constrained")
-    panels = figure.subplots(2, 4)
-    for axes, (name, one) in zip(panels.flat, parts.items(), strict=True):
-        title, symbol = ("Time", "T") if name == "T" else (SWEEPS[name].title, SWEEPS[name].symbol)
-        draw_sweep(axes, one.rows, title, symbol)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("gap regret, and terms of its bound")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
-    figure.suptitle(
-        f"Regret (mean and 95 % interval, {work.replications} trajectories) and the terms of Thm 5.2", fontsize=11
+    sweeps = list(parts.values())
+    heads = [("Time", "T") if name == "T" else (SWEEPS[name].title, SWEEPS[name].symbol) for name in parts]
+    return panels(
+        lambda k, axes: draw_sweep(axes, sweeps[k].rows, heads[k][1]),
+        [title for title, _ in heads],
+        (2, 4),
+        (13, 7),
+        y="gap regret, and terms of its bound",
+        legend_columns=7,
+        title=f"Regret (mean and 95 % interval, {work.replications} trajectories) and the terms of Thm 5.2",
     )
-    return figure
 
 
 def reproduce(work: Work) -> Finding:

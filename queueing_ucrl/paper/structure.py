@@ -13,7 +13,7 @@ learner is a value iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,11 +25,10 @@ from queueing_ucrl.accounts.totals import Comparator, Counts
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.campaign import with_run
 from queueing_ucrl.experiments.study import Study
-from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.evaluation import evaluate
-from queueing_ucrl.paper.beyond import OURS, half_interval, ratio
+from queueing_ucrl.paper.beyond import OURS, Newcomer, half_interval, ratio
 from queueing_ucrl.paper.work import SHORTEST, Finding, Work, markdown_table, named_cell, paragraph
-from queueing_ucrl.report.drawing import grid
+from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
 from queueing_ucrl.scenario.names import INSTALLED
@@ -56,35 +55,20 @@ LAST_STEP = (
 )
 
 
-@dataclass(frozen=True)
-class Entrant:
-    """A controller with its options, and how it is drawn."""
-
-    controller: str
-    options: dict[str, Any] = field(default_factory=dict)
-    colour: str = GREY
-    mark: str = "o"
-
-    def choice(self, label: str, **more: Any) -> ControllerChoice:
-        """For a scenario; `label` is its name there."""
-        options = {**self.options, **more}
-        return ControllerChoice(label, {"name": self.controller, **options}, make_controller(self.controller, options))
-
-
 TOLD = {
-    "ucrl2": Entrant("ucrl2", {}, BLUE, "o"),
-    "ucrl2b": Entrant("ucrl2b", {}, SKY, "s"),
-    "kl-ucrl": Entrant("kl-ucrl", {}, PURPLE, "^"),
-    "psrl, prior 1": Entrant("psrl", {"transition_prior": 1.0}, ORANGE, "v"),
-    "psrl, prior 1/X": Entrant("psrl", {}, VERMILION, "D"),
+    "ucrl2": Newcomer("ucrl2", {}, BLUE, mark="o"),
+    "ucrl2b": Newcomer("ucrl2b", {}, SKY, mark="s"),
+    "kl-ucrl": Newcomer("kl-ucrl", {}, PURPLE, mark="^"),
+    "psrl, prior 1": Newcomer("psrl", {"transition_prior": 1.0}, ORANGE, mark="v"),
+    "psrl, prior 1/X": Newcomer("psrl", {}, VERMILION, mark="D"),
 }
 MODEL_FREE = {
-    "r-learning": Entrant("r-learning", {}, GREY, "x"),
-    "r-learning, falling": Entrant("r-learning", {"falling": True, "step_size": 1.0}, GREY, "+"),
-    "actor-critic": Entrant("actor-critic", {}, GREY, "1"),
-    "actor-critic, actor x 10": Entrant("actor-critic", {"actor_step_size": 0.1}, GREY, "2"),
-    "salmut": Entrant("salmut", {}, GREY, "*"),
-    "integer-gradient": Entrant("integer-gradient", {}, GREY, "P"),
+    "r-learning": Newcomer("r-learning", {}, GREY, mark="x"),
+    "r-learning, falling": Newcomer("r-learning", {"falling": True, "step_size": 1.0}, GREY, mark="+"),
+    "actor-critic": Newcomer("actor-critic", {}, GREY, mark="1"),
+    "actor-critic, actor x 10": Newcomer("actor-critic", {"actor_step_size": 0.1}, GREY, mark="2"),
+    "salmut": Newcomer("salmut", {}, GREY, mark="*"),
+    "integer-gradient": Newcomer("integer-gradient", {}, GREY, mark="P"),
 }
 
 
@@ -126,7 +110,7 @@ def entrants(one: Scenario) -> Iterator[ControllerChoice]:
         for step in STEPS:
             yield entrant.choice(label(name, step), structure=step)
     yield from (choice for choice in one.controllers if choice.controller.name == OURS)
-    yield Entrant(DIRECT).choice(DIRECT)
+    yield Newcomer(DIRECT).choice(DIRECT)
     for name, entrant in MODEL_FREE.items():
         yield entrant.choice(name)
 
@@ -279,25 +263,18 @@ def draw_queue(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw(frame: pd.DataFrame) -> Figure:
-    figure = Figure(figsize=(12, 8.2), layout="constrained")
-    panels = figure.subplots(2, 3)
-    for axes, ((capacity, rate), rows) in zip(
-        panels.flat, frame.groupby(["capacity", "service_rate"], sort=False), strict=True
-    ):
-        draw_queue(axes, rows)
-        axes.set_title(f"S = {capacity}, µ = {rate}", loc="left", fontsize=10)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("gap regret (log scale; below 1 drawn at 1)")
-    for axes in panels[1]:
-        axes.set_xlabel("what it is told")
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    queues = list(frame.groupby(["capacity", "service_rate"], sort=False))
     first = frame.iloc[0]
-    figure.suptitle(
-        f"Gap regret at {first['time']:,.0f}, mean and 95 % interval of {first['replications']} trajectories",
-        fontsize=11,
+    return panels(
+        lambda k, axes: draw_queue(axes, queues[k][1]),
+        [f"S = {capacity}, µ = {rate}" for (capacity, rate), _ in queues],
+        (2, 3),
+        (12, 8.2),
+        x="what it is told",
+        y="gap regret (log scale; below 1 drawn at 1)",
+        legend_columns=5,
+        title=f"Gap regret at {first['time']:,.0f}, mean and 95 % interval of {first['replications']} trajectories",
     )
-    return figure
 
 
 def reproduce(work: Work) -> Finding:

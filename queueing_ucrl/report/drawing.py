@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib
+import numpy as np
 from matplotlib.ticker import Formatter, MaxNLocator
 from rich.cells import cell_len
 
@@ -98,13 +99,58 @@ def band(
 
 
 def mean_curve(
-    axes: Axes, times: FloatArray, samples: FloatArray, name: str, look: Look, shade: float = INTERVAL_SHADE
+    axes: Axes,
+    times: FloatArray,
+    samples: FloatArray,
+    name: str,
+    look: Look,
+    shade: float = INTERVAL_SHADE,
+    *,
+    width: float = 2.0,
+    least: float = -math.inf,
 ) -> FloatArray:
-    """The mean over replications, in its 95 % interval."""
-    mean, low, high = interval(samples)
+    """The mean over replications, in its 95 % interval; what is below `least` is drawn there (logarithmic axes)."""
+    mean, low, high = (np.maximum(values, least) for values in interval(samples))
     band(axes, times, low, high, look, shade)
-    axes.plot(times, mean, linewidth=2, label=name, **look.line)
+    axes.plot(times, mean, linewidth=width, label=name, **look.line)
     return mean
+
+
+def panels(
+    draw: Callable[[int, Axes], None],
+    titles: Sequence[str],
+    shape: tuple[int, int],
+    size: tuple[float, float],
+    *,
+    x: str = "",
+    y: str = "",
+    legend_columns: int | None = None,
+    title: str = "",
+    title_size: float = 11.0,
+    share_x: bool = False,
+    share_y: bool = False,
+) -> Figure:
+    """A grid of panels, panel k drawn by draw(k, axes); x and y label its last row and its first column.
+
+    The curves' names, those of the first panel, stand below all of them once; legend_columns None: nowhere.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    found = figure.subplots(*shape, sharex=share_x, sharey=share_y, squeeze=False)
+    for k, (axes, words) in enumerate(zip(found.flat, titles, strict=True)):
+        draw(k, axes)
+        heading(axes, words)
+    for axes in found[-1] if x else ():
+        axes.set_xlabel(x)
+    for axes in found[:, 0] if y else ():
+        axes.set_ylabel(y)
+    if legend_columns is not None:
+        style: dict[str, Any] = {"ncols": legend_columns, "frameon": False, "fontsize": LEGEND_SIZE}
+        figure.legend(*found[0, 0].get_legend_handles_labels(), loc="outside lower center", **style)
+    if title:
+        figure.suptitle(title, fontsize=title_size)
+    return figure
 
 
 def values_at_ends(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
