@@ -24,6 +24,7 @@ from queueing_ucrl.accounts.log_rows import ADMIT, BLOCK, EVENTS, INITIAL, REJEC
 from queueing_ucrl.accounts.log_runs import read_runs, survey
 from queueing_ucrl.accounts.log_sums import READ
 from queueing_ucrl.accounts.measures import EVERYBODY, IN_TIME, LOG_MEASURES, QUANTILES, RATIOS, Observed
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.checks import not_negative, positive
 from queueing_ucrl.model.quantiles import student_quantile
@@ -31,7 +32,6 @@ from queueing_ucrl.model.quantiles import student_quantile
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = 0.95
 _KEYS = ["replication", "job"]
 
 

@@ -16,7 +16,6 @@ Earned is the sum of r_i(s) over admitted jobs where that is known, else of R_i,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from queueing_ucrl.accounts.totals import Comparator, Counts
@@ -24,6 +23,7 @@ from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import System
 from queueing_ucrl.solvers.periodic import solve_periodic
+from queueing_ucrl.solvers.remembered import remembered
 from queueing_ucrl.solvers.solve import solve
 
 
@@ -42,13 +42,10 @@ def _best_reward(system: System, times: FloatArray) -> FloatArray:
     """A(t)."""
     if system.drifts or isinstance(system.servers, Shifts):
         return solve_periodic(system).best_reward(times)
-    try:
-        return _gain(system) * times
-    except TypeError:  # a holding cost that cannot be hashed
-        return _gain.__wrapped__(system) * times
+    return _gain(system) * times
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _gain(system: System) -> float:
     return solve(system).gain
 

@@ -29,7 +29,7 @@ from queueing_ucrl.compiled import compiled
 from queueing_ucrl.model.checks import whole
 from queueing_ucrl.model.quantiles import student_quantile
 
-LEVEL = 0.95
+LEVEL = 0.95  # of intervals
 BATCHES = 20
 GROUP = 5  # numbers in a mean of MSER-5
 

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.finding import LEVEL, Finding
+from queueing_ucrl.data.finding import Finding
 from queueing_ucrl.model.quantiles import student_quantile
 
 TOGETHER = 0.5  # correlation of neighbours: above, windows cannot be taken as separate looks at the rate

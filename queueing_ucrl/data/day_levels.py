@@ -25,8 +25,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
+from queueing_ucrl.data.finding import ALPHA, Finding
 from queueing_ucrl.data.observed import Observed, counts_in, within
 from queueing_ucrl.data.poisson_tests import Dispersion, pearson_dispersion
 from queueing_ucrl.data.rates import RateInterval, StepPattern, log_likelihood, rate_interval

@@ -10,7 +10,6 @@ import numpy as np
 
 from queueing_ucrl.model.laws import Law
 
-LEVEL = 0.95  # of intervals
 ALPHA = 0.05  # of tests: a p-value below it is told as a failure
 
 

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.finding import LEVEL, Finding
+from queueing_ucrl.data.finding import Finding
 from queueing_ucrl.model.quantiles import student_quantile
 
 NO_SKEWNESS = 1e-6  # of a: below, g is the identity but for rounding errors

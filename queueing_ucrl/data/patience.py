@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import BoolArray, FloatArray
-from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
+from queueing_ucrl.data.finding import ALPHA, Finding
 from queueing_ucrl.data.likelihoods import nelder_mead
 from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import LawFit, by_aic, unit_of

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
+from queueing_ucrl.data.finding import ALPHA, Finding
 from queueing_ucrl.data.observed import Observed, counts_in, observed_time, windows, within
 
 LEAST = 3  # arrivals in a window

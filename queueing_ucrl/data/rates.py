@@ -22,8 +22,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.finding import LEVEL, Finding
+from queueing_ucrl.data.finding import Finding
 from queueing_ucrl.data.observed import Observed, observed_time, slot_exposure, slot_of, within
 from queueing_ucrl.learning.intervals import exact_interval
 

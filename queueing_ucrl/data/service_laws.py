@@ -26,8 +26,9 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.finding import ALPHA, LEVEL, Finding
+from queueing_ucrl.data.finding import ALPHA, Finding
 from queueing_ucrl.data.likelihoods import MAKERS
 from queueing_ucrl.data.poisson_tests import find_rounding
 from queueing_ucrl.model.laws import (

@@ -16,6 +16,7 @@ import numpy as np
 
 from queueing_ucrl.accounts.measures import EVERYBODY, MEASURES
 from queueing_ucrl.accounts.regret import CAUSES, KINDS, REWARDS, no_expected_reward
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.experiments.trial import TrialResult
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-LEVEL = 0.95
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.99)
 ROWS = 500_000  # of the curves in memory at a time
 TABLES = 16  # of episodes, likewise

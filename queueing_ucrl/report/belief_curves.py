@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.model.quantiles import gamma_quantile, gamma_upper_quantile
 from queueing_ucrl.simulation.run import Run
-
-LEVEL = 0.95  # of the interval that is shown of a law
 
 
 @dataclass(frozen=True)

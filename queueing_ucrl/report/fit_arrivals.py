@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.arrivals_fit import WORTH, ArrivalsFit, level_bins, tested_times
-from queueing_ucrl.data.finding import LEVEL
 from queueing_ucrl.data.observed import slot_exposure, slot_of
 from queueing_ucrl.data.poisson_tests import poisson_numbers
 from queueing_ucrl.data.rates import StepPattern, rate_interval

@@ -9,6 +9,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.report.drawing import NumberTicks, figure_bytes
+from queueing_ucrl.report.fit_arrivals import HOURS, MOST_CLASSES, STRETCHES
 from queueing_ucrl.report.lettering import Lettering, lettering
 from queueing_ucrl.report.palette import GREY, Look, looks
 from queueing_ucrl.report.study_figure import WIDTH
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
 
     from queueing_ucrl.data.fit import Fit
 
-HOURS = 24
-STRETCHES = 48  # of a log without a clock
 POINTS = 400  # of a curve
-MOST_CLASSES = 8  # drawn
 
 
 def fit_figure(fit: Fit) -> bytes:

@@ -33,9 +33,9 @@ import numpy as np
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.elementary import sin
+from queueing_ucrl.solvers.policy_iteration import TIE
 from queueing_ucrl.solvers.wait_costs import TRANSFORM
 
-TIE = 1e-11
 GREEDY, LOCATED, FIXED = range(3)  # decisions: the best at each stage; the best, switches located; as told
 NARROW = 1e-7  # of a step: how well a switch is located
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from queueing_ucrl.errors import SolverError
@@ -16,21 +14,12 @@ from queueing_ucrl.solvers.environment_chain import (
     solve_environment,
 )
 from queueing_ucrl.solvers.multi_count import CountSolution, count_chain, not_by_counts, solve_counts
+from queueing_ucrl.solvers.remembered import remembered
 
 
+@remembered(8)
 def solve_beyond(system: System) -> CountSolution | EnvironmentSolution | None:
-    """The optimum of a system that is no M/M/c/S queue; None where none is known, or it is too large to be held.
-
-    Remembered: every replication of a study asks for the same one.
-    """
-    try:
-        return _solved(system)
-    except TypeError:  # a holding cost that cannot be hashed
-        return _solved.__wrapped__(system)
-
-
-@lru_cache(maxsize=8)
-def _solved(system: System) -> CountSolution | EnvironmentSolution | None:
+    """The optimum of a system that is no M/M/c/S queue; None where none is known, or it is too large to be held."""
     if not system.not_markov:
         return None
     try:

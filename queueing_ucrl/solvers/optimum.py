@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from queueing_ucrl.errors import SolverError
 from queueing_ucrl.model.system import System
+from queueing_ucrl.solvers.remembered import remembered
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.solvers.solve import solve
 
@@ -13,19 +12,9 @@ BY_REWARDS = "compare controllers by the rewards they earn on the same jobs"
 RATES_CHANGE = f"the arrival rates change in time (best policies in time: the account DynamicRegret); {BY_REWARDS}"
 
 
+@remembered(64)
 def optimum(system: System) -> tuple[Solution | None, str]:
-    """(the best policy of all with its worth, ""), or (None, why there is none).
-
-    Remembered: every replication of a study asks for the same queue's.
-    """
-    try:
-        return _optimum(system)
-    except TypeError:  # a holding cost that cannot be hashed
-        return _optimum.__wrapped__(system)
-
-
-@lru_cache(maxsize=64)
-def _optimum(system: System) -> tuple[Solution | None, str]:
+    """(the best policy of all with its worth, ""), or (None, why there is none)."""
     if system.not_markov:
         return None, f"{system.not_markov}, and the best policy for that is not known: {BY_REWARDS}"
     if system.drifts:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from time import perf_counter
 
@@ -29,6 +28,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.model.transient import anderson
 from queueing_ucrl.solvers.backward import FIXED, GREEDY, LOCATED, Trace, sweep
+from queueing_ucrl.solvers.remembered import remembered
 from queueing_ucrl.solvers.repeating_chain import MOST_WORK, RepeatingChain
 
 MOST_SWEEPS = 500
@@ -115,15 +115,12 @@ def solve_periodic(system: System, *, accuracy: float = ACCURACY) -> PeriodicSol
     """The best policy in time of a queue whose arrival rates (and servers on duty) repeat, and its gain.
 
     Classes of several periods need a common one. accuracy: the relative error of the gain at which steps are no longer
-    halved. Results are remembered: every replication of a study asks for the same queue's.
+    halved.
     """
-    try:
-        return _solve_periodic(system, accuracy)
-    except TypeError:  # a holding cost that cannot be hashed
-        return _solve_periodic.__wrapped__(system, accuracy)
+    return _solve_periodic(system, accuracy)
 
 
-@lru_cache(maxsize=64)
+@remembered(64)
 def _solve_periodic(system: System, accuracy: float) -> PeriodicSolution:
     return periodic_optimum(system, accuracy)
 

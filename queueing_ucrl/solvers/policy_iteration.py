@@ -34,7 +34,7 @@ from queueing_ucrl.model.evaluation import evaluate_chain, median, policy_rates
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.solvers.shooting import shooting_table
 
-TIE = 1e-11
+TIE = 1e-11  # values nearer than this, relative to what bounds them, count as equal
 ROUNDING = 8.0 * 2.0**-53  # of each term of an equation of the evaluation
 DOUBTFUL = 1000.0  # allowances: rewards this near to g are where the way to a policy may show in it
 PATIENCE = 10  # iterations; most queues need fewer

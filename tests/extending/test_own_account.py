@@ -109,19 +109,8 @@ def test_a_folder_keeps_them_and_reads_them_again(tmp_path):
         run_scenario(small, tmp_path / "out", jobs=1)
 
 
-@dataclass(frozen=True)
-class Fixed(qu.Law):
-    mean: float
-
-    def stream(self, rng):
-        return self
-
-    def fill(self, out):
-        out[:] = self.mean
-
-
 def test_one_that_needs_no_optimum_works_where_there_is_none():
-    jobs = [qu.JobClass(c.name, c.arrival_rate, c.reward, service=Fixed(2.0)) for c in QUEUE.classes]
+    jobs = [qu.JobClass(c.name, c.arrival_rate, c.reward, service=qu.Deterministic(2.0)) for c in QUEUE.classes]
     system = qu.System(2, 8, jobs)
     run = on_both(system, "admit-all", horizon=200.0, accounts=[TurnedAway()])
     assert run.no_optimum

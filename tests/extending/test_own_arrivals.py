@@ -94,19 +94,10 @@ class BatchStream:
         return self.thinning.random(times.size) < 0.5
 
 
-@dataclass(frozen=True)
-class Fixed(qu.Law):
-    mean: float
-
-    def stream(self, rng):
-        return self
-
-    def fill(self, out):
-        out[:] = self.mean
-
-
 def system(arrivals, *, servers=1, capacity=300, service=None):
-    job = qu.JobClass("a", arrivals=arrivals, reward=5.0, holding_cost=qu.Linear(0.1), service=service or Fixed(1.5))
+    job = qu.JobClass(
+        "a", arrivals=arrivals, reward=5.0, holding_cost=qu.Linear(0.1), service=service or qu.Deterministic(1.5)
+    )
     return qu.System(servers, capacity, [job])
 
 
@@ -142,15 +133,17 @@ def test_a_trace_gives_the_times_worked_out_by_hand():
 def test_a_trace_ends_wherever_it_ends(engine, count):
     """Sources are read in stretches of some thousands of jobs: nobody comes twice or is forgotten at their ends."""
     times = tuple((np.arange(1, count + 1) / 8).tolist())
-    run = qu.simulate(system(Trace(times), service=Fixed(1 / 16)), "admit-all", horizon=2000.0, engine=engine, log=True)
+    run = qu.simulate(
+        system(Trace(times), service=qu.Deterministic(1 / 16)), "admit-all", horizon=2000.0, engine=engine, log=True
+    )
     assert run.events[run.events["event"] == "admit"]["time"].tolist() == list(times)
 
 
 def test_a_trace_beside_others_does_not_change_them():
     """Every class has streams of its own: what comes of one does not depend on the others."""
     poisson = qu.JobClass("b", 1.0, 1.0, service=qu.Exponential(1.0))
-    trace = qu.JobClass("a", arrivals=Trace((3.0, 3.0, 3.0)), reward=1.0, service=Fixed(2.0))
-    other = qu.JobClass("a", arrivals=Renewal(0.5, 1.5), reward=1.0, service=Fixed(2.0))
+    trace = qu.JobClass("a", arrivals=Trace((3.0, 3.0, 3.0)), reward=1.0, service=qu.Deterministic(2.0))
+    other = qu.JobClass("a", arrivals=Renewal(0.5, 1.5), reward=1.0, service=qu.Deterministic(2.0))
     came = []
     for first in (trace, other):
         run = on_both(qu.System(2, 5, [first, poisson]), "admit-all", horizon=200.0, seed=9)
@@ -167,7 +160,9 @@ def test_the_nth_job_comes_at_n_mean_gaps():
     law, n = Renewal(0.2, 1.4), 500
     last = []
     for r in range(60):
-        run = qu.simulate(system(law, service=Fixed(0.1)), "admit-all", horizon=700.0, seed=6, replication=r, log=True)
+        run = qu.simulate(
+            system(law, service=qu.Deterministic(0.1)), "admit-all", horizon=700.0, seed=6, replication=r, log=True
+        )
         last.append(run.events[run.events["event"] == "admit"]["time"].iloc[n - 1] - n * 0.8)
     assert worst_mean(np.array(last)) > ERROR
     assert np.std(last) == pytest.approx(math.sqrt(n / 12) * 1.2, rel=0.4)
@@ -197,8 +192,14 @@ def test_waits_of_renewals_before_an_exponential_server(engine, horizon, cycles)
 
 def mixed():
     jobs = [
-        qu.JobClass("renewal", arrivals=Renewal(0.3, 2.0), reward=5.0, holding_cost=qu.Linear(0.2), service=Fixed(1.0)),
-        qu.JobClass("trace", arrivals=Trace((1.0, 1.0, 50.5, 51.0)), reward=9.0, service=Fixed(2.0)),
+        qu.JobClass(
+            "renewal",
+            arrivals=Renewal(0.3, 2.0),
+            reward=5.0,
+            holding_cost=qu.Linear(0.2),
+            service=qu.Deterministic(1.0),
+        ),
+        qu.JobClass("trace", arrivals=Trace((1.0, 1.0, 50.5, 51.0)), reward=9.0, service=qu.Deterministic(2.0)),
         qu.JobClass("batch", arrivals=Batches(), reward=3.0, service=qu.Exponential(1.0)),
         qu.JobClass("ours", 0.4, 2.0, pattern=qu.Sinusoid(0.8, 20.0), service=qu.Exponential(0.5)),
     ]
@@ -241,12 +242,15 @@ def test_plain_data_say_how_jobs_come():
     ]
 
 
+UNIT = qu.Deterministic(1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class ArrayTrace(Trace):
     """Times in an array; a dataclass of arrays cannot be compared by value."""
 
     times: np.ndarray
-    law: qu.Law = Fixed(1.0)
+    law: qu.Law = UNIT
 
 
 def test_arrays_and_laws_inside_can_be_written_down(tmp_path):
@@ -272,7 +276,9 @@ def draws(purpose, replication=0, seed=0, job_class=0):
             seen.append(rng(purpose).random(4).tolist())
             return TraceStream(())
 
-    classes = [qu.JobClass(f"{k}", arrivals=Asking(), reward=1.0, service=Fixed(1.0)) for k in range(job_class + 1)]
+    classes = [
+        qu.JobClass(f"{k}", arrivals=Asking(), reward=1.0, service=qu.Deterministic(1.0)) for k in range(job_class + 1)
+    ]
     qu.simulate(qu.System(1, 1, classes), "admit-all", horizon=1.0, seed=seed, replication=replication)
     return tuple(seen[-1])
 

@@ -99,19 +99,13 @@ QUEUE = qu.Queue(
 )
 
 
-@dataclass(frozen=True)
-class Fixed(qu.Law):
-    mean: float
-
-    def stream(self, rng):
-        return self
-
-    def fill(self, out):
-        out[:] = self.mean
-
-
 SYSTEM = qu.System(
-    3, 10, [qu.JobClass(c.name, c.arrival_rate, c.reward, c.holding_cost, service=Fixed(2.5)) for c in QUEUE.classes]
+    3,
+    10,
+    [
+        qu.JobClass(c.name, c.arrival_rate, c.reward, c.holding_cost, service=qu.Deterministic(2.5))
+        for c in QUEUE.classes
+    ],
 )
 
 

@@ -5,25 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from both_engines import on_both, studies_agree
 
 import queueing_ucrl as qu
-
-
-@dataclass(frozen=True)
-class Fixed(qu.Law):
-    mean: float
-
-    def stream(self, rng):
-        return self
-
-    def fill(self, out):
-        out[:] = self.mean
-
 
 PATTERNS = {
     "steady": qu.Steady(),
@@ -110,8 +97,8 @@ def test_a_model_is_there_where_it_is_markov():
     assert qu.evaluate(system, policy).gain == qu.evaluate(system.queue, policy).gain
     assert qu.performance(system, policy).throughput == qu.performance(system.queue, policy).throughput
     for wrong, words in (
-        (two(Fixed(1.0)), "class 'a': its service times are not exponential"),
-        (two(qu.Exponential(0.5), Fixed(2.0)), "class 'b': its service times are not exponential"),
+        (two(qu.Deterministic(1.0)), "class 'a': its service times are not exponential"),
+        (two(qu.Exponential(0.5), qu.Deterministic(2.0)), "class 'b': its service times are not exponential"),
         (two(qu.Exponential(0.5), qu.Exponential(0.6)), "the classes' service times differ"),
     ):
         assert wrong.not_markov == words
@@ -122,13 +109,18 @@ def test_a_model_is_there_where_it_is_markov():
 
 
 def test_the_operator_reckons_with_the_means():
-    jobs = [qu.JobClass("a", 3.0, 5.0, service=Fixed(1.0)), qu.JobClass("b", 1.0, 5.0, service=qu.Exponential(0.2))]
+    jobs = [
+        qu.JobClass("a", 3.0, 5.0, service=qu.Deterministic(1.0)),
+        qu.JobClass("b", 1.0, 5.0, service=qu.Exponential(0.2)),
+    ]
     system = qu.System(2, 5, jobs)
     assert system.queue.service_rate == pytest.approx(1.0 / (0.75 * 1.0 + 0.25 * 5.0), rel=1e-12)
     assert qu.Knowledge.of(system).service_rate == system.queue.service_rate
 
 
-@pytest.mark.parametrize("system", [two(Fixed(1.0)), as_system(queue(PATTERNS["steps"]))], ids=["fixed", "steps"])
+@pytest.mark.parametrize(
+    "system", [two(qu.Deterministic(1.0)), as_system(queue(PATTERNS["steps"]))], ids=["fixed", "steps"]
+)
 def test_copies_and_pickles_are_the_same_system(system):
     _ = system.rewards, system.queue
     for other in (pickle.loads(pickle.dumps(system)), copy.deepcopy(system), copy.copy(system)):
@@ -145,7 +137,7 @@ def test_plain_data():
         8,
         [
             qu.JobClass("a", arrivals=qu.Poisson(1.0), reward=5.0, service=qu.Exponential(0.4)),
-            qu.JobClass("b", 0.7, 9.0, qu.Linear(0.1), service=Fixed(2.5)),
+            qu.JobClass("b", 0.7, 9.0, qu.Linear(0.1), service=qu.Deterministic(2.5)),
         ],
     )
     found = json.loads(json.dumps(system.plain_data()))

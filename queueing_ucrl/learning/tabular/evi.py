@@ -35,9 +35,9 @@ from numba.extending import overload
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.errors import SolverError
+from queueing_ucrl.solvers.policy_iteration import TIE
 
 DAMPING = 0.9  # alpha
-TIE = 1e-11  # of 1 + the span of u, which bounds the values compared; rounding moves them by 1e-14 of it
 SWEEP_WORK = 50_000_000  # entries of transition laws between two returns to Python, so that Ctrl-C is heard
 PATIENCE = 10_000  # sweeps that must make the span fall, by a millionth at least
 
@@ -159,6 +159,7 @@ def extended_value_iteration(
         total += sweeps
         span = highest - lowest
         if span < epsilon or total >= most_sweeps:
+            # 1 + the span of u bounds the values that are compared; rounding moves them by 1e-14 of it
             actions = best_actions(table, TIE * (1.0 + float(u.max())), visits, rng)
             return Optimum(actions, 0.5 * (lowest + highest), u, total)
         if total - checked < PATIENCE or most_sweeps < math.inf:
