@@ -26,7 +26,7 @@ from queueing_ucrl.accounts.steady_state import Estimate, estimate
 from queueing_ucrl.data.recommend import recommend, run_length
 from queueing_ucrl.data.replay import KeepsPolicy, replay
 from queueing_ucrl.data.trace_file import LoggedJobs, read_trace
-from queueing_ucrl.experiments.racing import Task, earned_per_time
+from queueing_ucrl.experiments.racing import TableRun, earned_per_time
 from queueing_ucrl.paper.work import markdown_table
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, VERMILION
 from queueing_ucrl.report.study_figure import figure_bytes
@@ -94,7 +94,7 @@ def simulated(system: qu.System, policy: qu.Policy, replications: int, seed: int
     """What a table earns in the fitted world, per second; the same jobs for every table."""
     length, skipped = run_length(system, 0.0)
     settings = qu.RunSettings(length, seed=seed, grid=(skipped, length), engine="compiled")
-    return [earned_per_time(Task(system, policy, settings, 1000 + k)) for k in range(replications)]
+    return [earned_per_time(TableRun(system, policy, settings, 1000 + k)) for k in range(replications)]
 
 
 def best_alike(system: qu.System, replications: int, step: int, seed: int) -> qu.Policy:

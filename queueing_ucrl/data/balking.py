@@ -41,7 +41,7 @@ MOST_STEPS = 200  # of Newton's method
 
 
 @dataclass(frozen=True)
-class Balking(Finding):
+class BalkingTest(Finding):
     """How arrivals depend on the number in the system."""
 
     slope: float  # beta; nan where the state never varies within an hour, or no hour came again
@@ -75,7 +75,7 @@ def balking(
     slots: int = SLOTS,
     level: float = LEVEL,
     dispersion: float = 1.0,
-) -> Balking:
+) -> BalkingTest:
     """Arrivals (all requests, those turned away too) against the jobs in the system: when they entered and left.
 
     A job that has not left has the exit inf. The state an arrival sees is the number before it: exits at the same time
@@ -91,7 +91,7 @@ def balking(
     beta, error, z = _slope(table, dispersion)
     reach = float(ndtri(0.5 + 0.5 * level)) * error
     quiet, crowded = _tenths(exposures.sum(axis=0))
-    return Balking(
+    return BalkingTest(
         beta,
         beta - reach,
         beta + reach,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table
-from queueing_ucrl.data.balking import Balking
+from queueing_ucrl.data.balking import BalkingTest
 from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
@@ -48,7 +48,7 @@ class Fit:
     services: ServiceFits
     patiences: PatienceFits
     servers: ServerCount | None  # as overlapping services tell; None: they do not
-    balking: Balking | None
+    balking: BalkingTest | None
     blocks: list[Block] = field(repr=False)
     notes: tuple[str, ...]
     missing: tuple[Missing, ...]
@@ -289,7 +289,7 @@ def _clock_words(fit: ArrivalsFit, unit: str) -> str:
     )
 
 
-def _balking_words(found: Balking, held: bool) -> str:
+def _balking_words(found: BalkingTest, held: bool) -> str:
     if found.direction == "none":
         return f"arrivals do not depend on how many are there ({p_words(found.p_value)})"
     what = "balk: fewer come" if found.direction == "balking" else "be attracted: more come"
@@ -303,7 +303,7 @@ def _law_words(law: CrowdLaw, name: str) -> str:
     return f"{name} balks: {law.words} ({law.evidence}){caution}"
 
 
-def _balking_row(found: Balking) -> Tested:
+def _balking_row(found: BalkingTest) -> Tested:
     verdict = "kept" if found.direction == "none" else f"rejected: {found.direction}"
     effect = "" if math.isnan(found.per_job) else f"{100 * found.per_job:+.2g} % for each job more"
     return Tested("arrivals do not depend on the state", "all", found.slope, found.p_value, verdict, effect)

@@ -9,7 +9,7 @@ import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.data.arrivals_fit import LEAST_DAYS
-from queueing_ucrl.data.balking import Balking, balking
+from queueing_ucrl.data.balking import BalkingTest, balking
 from queueing_ucrl.data.poisson_tests import find_rounding
 from queueing_ucrl.data.server_count import ServerCount, server_count
 from queueing_ucrl.data.tables import JobTable
@@ -75,7 +75,7 @@ def known_stays(table: JobTable) -> Stays | None:
     return Stays(table.times[inside], exits[inside])
 
 
-def fit_balking(table: JobTable, stays: Stays, name: str | None = None, dispersion: float = 1.0) -> Balking:
+def fit_balking(table: JobTable, stays: Stays, name: str | None = None, dispersion: float = 1.0) -> BalkingTest:
     """Whether arrivals, of one class or of all, depend on the number in the system; their counts vary `dispersion`
     times as Poisson counts do.
     """

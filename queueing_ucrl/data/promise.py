@@ -15,7 +15,7 @@ from typing import Any
 from queueing_ucrl.accounts.steady_state import Estimate, estimate
 from queueing_ucrl.data.finding import Finding
 from queueing_ucrl.experiments.optimise import mm_plan, replication_length
-from queueing_ucrl.experiments.racing import Task, earned_per_time
+from queueing_ucrl.experiments.racing import TableRun, earned_per_time
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue, System
 from queueing_ucrl.simulation.settings import RunSettings
@@ -67,7 +67,7 @@ def promise_of(system: System, *, seed: int = 0, on_step: Callable[[int, int], N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)
         for replication in range(REPLICATIONS):
-            values.append(earned_per_time(Task(system, policy, settings, replication)))
+            values.append(earned_per_time(TableRun(system, policy, settings, replication)))
             if on_step is not None:
                 on_step(replication + 1, REPLICATIONS)
     found = estimate(values)

@@ -33,7 +33,7 @@ OnRuns = Callable[[int], None]  # is told how many runs were made
 
 
 @dataclass(frozen=True)
-class Task:
+class TableRun:
     """One run of a table; can be sent to another process."""
 
     system: System
@@ -42,7 +42,7 @@ class Task:
     replication: int
 
 
-def earned_per_time(task: Task) -> float:
+def earned_per_time(task: TableRun) -> float:
     """Rewards less costs of the waits as they were, per unit of time after the warm-up."""
     return run_once(task.system, FixedPolicy(task.policy), task.settings, task.replication).curve.earned_per_time()
 
@@ -82,7 +82,7 @@ class Gains:
         wanted = list(replications)
         keys = dict.fromkeys((policy, r) for r in wanted for policy in policies)  # in order, each once
         missing = [key for key in keys if key not in self._known]
-        tasks = [Task(self._system, policy, self._settings, r) for policy, r in missing]
+        tasks = [TableRun(self._system, policy, self._settings, r) for policy, r in missing]
         if tasks:
             self._known.update(zip(missing, self._pool.map(earned_per_time, tasks), strict=True))
             if self._on_runs is not None:

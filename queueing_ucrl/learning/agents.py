@@ -20,7 +20,7 @@ import numpy.typing as npt
 from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
 from queueing_ucrl.learning.observations import KINDS, Observations
-from queueing_ucrl.learning.options import check_choice, check_positive
+from queueing_ucrl.learning.option_checks import check_choice, check_positive
 from queueing_ucrl.messages import printable, shortened, shown
 from queueing_ucrl.model.checks import one_line, whole
 from queueing_ucrl.model.policy import Policy

@@ -18,7 +18,7 @@ from queueing_ucrl.learning.controller import Knowledge, Session, planned_by_cou
 from queueing_ucrl.learning.counts import CountsSession
 from queueing_ucrl.learning.estimators import LoadPrior, PlainEstimate, Posterior
 from queueing_ucrl.learning.memories import ChangeDetection, Discounting, FullHistory, Memory, SlidingWindow
-from queueing_ucrl.learning.options import check_choice, check_period, check_positive
+from queueing_ucrl.learning.option_checks import check_choice, check_period, check_positive
 from queueing_ucrl.learning.payments import RULES, Exploration, PaymentsLearner, PosteriorDraws, RewardRule
 from queueing_ucrl.learning.planners import (
     CertaintyEquivalence,

@@ -38,7 +38,7 @@ def gap_radius(count: int, lowest_rate: float, delta: float) -> float:
     return 4.0 / lowest_rate * math.sqrt(2.0 / count * log(1.0 / delta))
 
 
-def rate_interval(
+def total_rate_interval(
     estimate: float, radius: float, bounds: tuple[float, float], *, learn_upper_bound: bool
 ) -> tuple[float, float]:
     """[Lambda^ - Lambda_max^2 e, Lambda^ + Lambda_max^2 e] cut to [Lambda_min, Lambda_max] (Prop. 4.2).
@@ -103,7 +103,7 @@ class ConfidenceSet:
         return cls(
             rate_estimate=estimate,
             rate_radius=high * high * radius,
-            rate_interval=rate_interval(estimate, radius, bounds, learn_upper_bound=learn_upper_bound),
+            rate_interval=total_rate_interval(estimate, radius, bounds, learn_upper_bound=learn_upper_bound),
             shares=class_totals / max(total, 1),
             share_radius=share_radius(total, class_totals.size, delta),
             delta=delta,

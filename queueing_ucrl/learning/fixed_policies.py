@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
-from queueing_ucrl.learning.options import SOLVERS, check_choice, check_period, check_positive
+from queueing_ucrl.learning.option_checks import SOLVERS, check_choice, check_period, check_positive
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.drift_evaluation import PIECES
 from queueing_ucrl.model.policy import Policy

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from queueing_ucrl.learning.controller import Belief, Controller, Knowledge
 from queueing_ucrl.learning.estimators import LEAST_DEPARTURES, Estimator
-from queueing_ucrl.learning.options import SOLVERS, check_choice, check_period, check_positive
+from queueing_ucrl.learning.option_checks import SOLVERS, check_choice, check_period, check_positive
 from queueing_ucrl.learning.payments import PaymentsLearner
 from queueing_ucrl.learning.planners import Planner
 from queueing_ucrl.learning.schedules import ArrivalGrid, Clock, DeltaSchedule, Geometric

@@ -17,7 +17,7 @@ from queueing_ucrl.learning.beliefs import UpperLimits
 from queueing_ucrl.learning.confidence import ConfidenceSet
 from queueing_ucrl.learning.controller import Controller, Knowledge, Plan, Tally
 from queueing_ucrl.learning.estimators import ClasswiseLimits, Interval, PooledInterval, ShareSet, TruncatedMean
-from queueing_ucrl.learning.options import (
+from queueing_ucrl.learning.option_checks import (
     SOLVERS,
     balking_cautions,
     check_choice,

@@ -39,7 +39,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import JobClass, System
 from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.outside_learners import Learner, check_installed, run_online
-from queueing_ucrl.paper.work import QUEUES, SHORTEST, Finding, Work, markdown_table, paragraph
+from queueing_ucrl.paper.work import QUEUES, SHORTEST, ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import LOOKS
 from queueing_ucrl.simulation.settings import time_grid
@@ -83,7 +83,7 @@ CANDIDATES: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 @dataclass(frozen=True)
-class Trial:
+class AgentTrial:
     """One learner in one world, once; its file is there when it is done."""
 
     file: Path
@@ -123,7 +123,7 @@ class Trial:
         return result if same and result.get("learner") == json.loads(json.dumps(asdict(self.learner))) else None
 
 
-def run_trial(trial: Trial) -> dict[str, Any]:
+def run_agent_trial(trial: AgentTrial) -> dict[str, Any]:
     """For worker processes."""
     return trial.run()
 
@@ -171,7 +171,7 @@ class Comparison:
         self.key = identity_key(about)
         self.best: Policy | None = None
 
-    def trial(self, world: str, name: str, learner: Learner, replication: int) -> Trial:
+    def trial(self, world: str, name: str, learner: Learner, replication: int) -> AgentTrial:
         """Its file says what it is."""
         number = list(self.worlds).index(world)
         words = "".join(c if c.isalnum() else "-" for c in name)
@@ -179,7 +179,7 @@ class Comparison:
         known = optimum(system)[0] is not None
         file = self.folder.path / f"world{number}-{words}-{replication:05d}.json"
         where = (self.horizon, self.seed, replication, self.times)
-        return Trial(file, self.key, learner, system, *where, None if known else self.best)
+        return AgentTrial(file, self.key, learner, system, *where, None if known else self.best)
 
     def find_best(self) -> None:
         """The best table of the seventh world, from its file or searched for now."""
@@ -202,7 +202,7 @@ class Comparison:
             for kind, k in places
             for replication in replications
         ]
-        lost = np.array([one["lost"][-1] for one in pool.map(run_trial, trials)]).reshape(len(places), TUNING)
+        lost = np.array([one["lost"][-1] for one in pool.map(run_agent_trial, trials)]).reshape(len(places), TUNING)
         chosen = {}
         for kind, options in CANDIDATES.items():
             means = np.array([lost[n].mean() for n, place in enumerate(places) if place[0] == kind])
@@ -242,7 +242,7 @@ def compare(work: Work) -> tuple[pd.DataFrame, dict[str, tuple[Learner, FloatArr
         places = [(world, name) for name in learners for world in here.worlds]
         # a study that is stopped has all of its first trajectories, and can be printed with fewer
         trials = [here.trial(world, name, learners[name], k) for k in range(here.runs) for world, name in places]
-        results = pool.map(run_trial, trials)
+        results = pool.map(run_agent_trial, trials)
     rows = []
     for n, (world, name) in enumerate(places):
         own = results[n :: len(places)]
@@ -314,7 +314,7 @@ def _draw_world(axes: Axes, rows: pd.DataFrame, names: Sequence[str], times: Seq
     grid(axes)
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The trials, both tables and the figure."""
     frame, chosen, here = compare(work)
     names, worlds = list(dict.fromkeys(frame["agent"])), list(here.worlds)

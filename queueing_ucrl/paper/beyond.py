@@ -26,7 +26,7 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, PiecewiseLinear, Power, Saturating
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, quantiles_cell, quantiles_table
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, quantiles_cell, quantiles_table
 from queueing_ucrl.report.drawing import grid, mean_curve, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION, Look
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -328,7 +328,7 @@ def draw_random(frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The studies, their tables and figures."""
     paper, others, unknown, flips = paper_study(work), random_study(work), unknown_study(work), near_flip_study(work)
     on_paper, on_random, on_unknown = against_ours(paper), against_ours(others), against_ours(unknown)

@@ -1,7 +1,8 @@
 """Which experiments there are, and how one is found by its name; nothing heavy is loaded before it is.
 
-An experiment is a module of this package with a function `reproduce(work: Work) -> Finding`. To add one, write the
-module and name it in EXPERIMENTS; `queueing-ucrl reproduce NAME` then makes it. A group of GROUPS stands for several.
+An experiment is a module of this package with a function `reproduce(work: Work) -> ExperimentResult`. To add one,
+write the module and name it in EXPERIMENTS; `queueing-ucrl reproduce NAME` then makes it. A group of GROUPS stands for
+several.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from queueing_ucrl.messages import shortened
 
 if TYPE_CHECKING:
-    from queueing_ucrl.paper.work import Finding, Work
+    from queueing_ucrl.paper.work import ExperimentResult, Work
 
 EXPERIMENTS = {
     "figure1": "regret of five learners on six queues",
@@ -54,7 +55,7 @@ def chosen_experiments(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one for name in names for one in GROUPS.get(name, (name,))))
 
 
-def load_experiment(name: str) -> Callable[[Work], Finding]:
+def load_experiment(name: str) -> Callable[[Work], ExperimentResult]:
     """What makes the experiment of this name."""
-    experiment: Callable[[Work], Finding] = import_module(f"{__package__}.{name}").reproduce
+    experiment: Callable[[Work], ExperimentResult] = import_module(f"{__package__}.{name}").reproduce
     return experiment

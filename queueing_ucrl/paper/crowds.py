@@ -41,7 +41,7 @@ from queueing_ucrl.paper.beyond import (
     ratio,
 )
 from queueing_ucrl.paper.scaling import exponent, growth, the_queue
-from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.paper.work import QUEUES, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -436,7 +436,7 @@ def draw(balking: pd.DataFrame, constant: pd.DataFrame, attracted: Study, room: 
     return figure
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The four studies, their tables and one figure."""
     less = replace(part(work, SHARE), horizon=min(work.horizon, HORIZON))
     attracted, rooms = crowd_study(less), room_study(less)

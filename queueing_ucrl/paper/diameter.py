@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.diameter import diameter_lower_bound, log10_diameter
 from queueing_ucrl.model.system import JobClass, Queue
-from queueing_ucrl.paper.work import Finding, Work, markdown_table
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table
 from queueing_ucrl.report.palette import BLUE, GREEN, VERMILION
 
 SIZES = (5, 6, 8, 10, 15, 20, 30, 40, 50, 70, 100, 150)
@@ -67,7 +67,7 @@ def size(logarithm: float) -> str:
     return f"{10**logarithm:,.1f}" if logarithm < 5 else f"{10 ** (logarithm % 1):.2f}e{math.floor(logarithm)}"
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """Compute, draw, tell."""
     frame = pd.DataFrame([row(kind, S, rate) for kind in KINDS for rate in RATES for S in SIZES])
     rows = []

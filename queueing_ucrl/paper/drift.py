@@ -22,7 +22,7 @@ from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import Newcomer, half_interval
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, mean_curve, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Look
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
@@ -174,7 +174,7 @@ def draw(study: Study) -> Figure:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The study, its table and figure."""
     study = drift_study(work)
     frame = losses(study)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from queueing_ucrl.experiments.campaign import choose_controllers
 from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.learning.registry import make_controller
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph, quantiles_table
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, named_cell, paragraph, quantiles_table
 from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve, panels
 from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import controller_looks
@@ -165,7 +165,7 @@ def as_text(study: Study, frame: pd.DataFrame, work: Work) -> str:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """Run the learners, draw the figure in both accounts, tell the final values."""
     study = comparison(work)
     frame = final_values(study)

@@ -18,7 +18,7 @@ from queueing_ucrl.experiments.study import Study, interval
 from queueing_ucrl.model.bounds import policy_iteration_bound, value_iteration_bias_bound, value_iteration_bound
 from queueing_ucrl.model.tabular_bounds import TabularBound
 from queueing_ucrl.paper.figure1 import comparison, label
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import curves_of, grid, legend_below, mean_curve
 from queueing_ucrl.report.lettering import lettering
 from queueing_ucrl.report.palette import BLUE, SKY, VERMILION, controller_looks
@@ -105,7 +105,7 @@ def draw(study: Study, work: Work) -> Figure:
     return figure
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The trials of Fig. 1(a), the bounds, the figure and the values at the horizon."""
     study = comparison(work, FIRST)
     frame = table(study)

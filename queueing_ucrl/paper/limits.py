@@ -26,12 +26,12 @@ from queueing_ucrl.learning.registry import make_controller
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import FLIP, half_interval, random_queues
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid
 from queueing_ucrl.report.palette import BLUE, GREEN, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
-from queueing_ucrl.solvers.bayes import BayesProblem, Estimate, SlottedQueue
+from queueing_ucrl.solvers.bayes import BayesProblem, ShareEstimate, SlottedQueue
 from queueing_ucrl.solvers.solve import solve
 
 DISTANCES = (0.005, 0.01, 0.02)  # of gold's rate below it
@@ -152,13 +152,15 @@ class Learner:
     """A point estimate, by the weights it adds to the counts."""
 
     name: str
-    estimate: Callable[[tuple[float, ...]], Estimate]
+    estimate: Callable[[tuple[float, ...]], ShareEstimate]
 
 
 LEARNERS = (
-    Learner("posterior mean", lambda prior: Estimate(prior[0], prior[1], sum(prior))),
-    Learner("one of each class before", lambda prior: Estimate(1.0, 1.0, sum(prior) / (0.5 * (prior[0] + prior[1])))),
-    Learner("N / t", lambda prior: Estimate(0.0, 0.0, 0.0)),
+    Learner("posterior mean", lambda prior: ShareEstimate(prior[0], prior[1], sum(prior))),
+    Learner(
+        "one of each class before", lambda prior: ShareEstimate(1.0, 1.0, sum(prior) / (0.5 * (prior[0] + prior[1])))
+    ),
+    Learner("N / t", lambda prior: ShareEstimate(0.0, 0.0, 0.0)),
 )
 
 
@@ -361,7 +363,7 @@ def draw(flips: pd.DataFrame, bounded: pd.DataFrame, servers: pd.DataFrame, exac
     return figure
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The studies, the exact tables, and one figure."""
     flips = near_flip(near_flip_study(work))
     away = work.study("limits-bounded", one_class_scenario(work, {"away": BOUNDED}, lambda queue: 1e4))

@@ -70,11 +70,11 @@ def run_online(
     if learner.kind not in KINDS:
         return _controller(learner, system, horizon, seed, replication, times)
     world = online_world(system, horizon, seed, replication)
-    chance = int(Randomness(seed, replication).controller().integers(2**31))
+    drawn = int(Randomness(seed, replication).controller().integers(2**31))
     if learner.kind in ("ppo", "dqn"):
-        table = _stable_baselines(learner, world, chance)
+        table = _stable_baselines(learner, world, drawn)
     else:
-        table = KINDS[learner.kind](world, np.random.default_rng(chance), **learner.options)
+        table = KINDS[learner.kind](world, np.random.default_rng(drawn), **learner.options)
     noted = world.noted
     lost = np.array([noted.lost_by(time) for time in times])
     return Episode(lost, noted.earned, noted.steps, table)
@@ -164,7 +164,7 @@ def _reward_unknown(system: System) -> bool:
     return bool(no_expected_reward(system))
 
 
-def _stable_baselines(learner: Learner, world: gymnasium.Env[Any, Any], chance: int) -> Policy:
+def _stable_baselines(learner: Learner, world: gymnasium.Env[Any, Any], seed: int) -> Policy:
     """PPO or DQN of Stable-Baselines3, its `learn` from the first arrival to the horizon; then its greedy table."""
     import stable_baselines3
     import torch
@@ -184,7 +184,7 @@ def _stable_baselines(learner: Learner, world: gymnasium.Env[Any, Any], chance: 
 
     system = known.inner.system
     algorithm = getattr(stable_baselines3, learner.kind.upper())
-    model = algorithm("MlpPolicy", DummyVecEnv([lambda: world]), seed=chance, device="cpu", **options)
+    model = algorithm("MlpPolicy", DummyVecEnv([lambda: world]), seed=seed, device="cpu", **options)
     rate = sum(c.arrival_process.rate for c in system.classes) * known.inner.horizon
     model.learn(math.ceil(rate + 6 * math.sqrt(rate) + 10), callback=UpToTheHorizon())
     return greedy_table(Agent(model.policy), system)

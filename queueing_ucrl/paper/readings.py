@@ -22,7 +22,15 @@ from queueing_ucrl.learning.session import LearningSession
 from queueing_ucrl.learning.tabular.ucrl3 import WANDERING, Ucrl3
 from queueing_ucrl.learning.ucrl_ac import UcrlAc
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph, quantiles_table
+from queueing_ucrl.paper.work import (
+    QUEUES,
+    ExperimentResult,
+    Work,
+    markdown_table,
+    named_cell,
+    paragraph,
+    quantiles_table,
+)
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.simulate import simulate
 
@@ -189,7 +197,7 @@ def swinging_plans(work: Work) -> list[tuple[int, float, int, int, int]]:
     return rows
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """Run every reading on every queue; look at UCRL3's plans."""
     study = work.study("readings", work.scenarios(with_readings))
     frame = table(study)

@@ -25,7 +25,7 @@ from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, draw_regrets, half_interval, part, ratio
-from queueing_ucrl.paper.work import QUEUES, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.paper.work import QUEUES, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import panels
 from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
@@ -264,7 +264,7 @@ def draw(study: Study) -> Figure:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The two studies, their tables and the figure."""
     paid = work.study("rewards", scenario_of(work, LEARNERS, random=True))
     seen = work.study("rewards-unseen", scenario_of(part(work, SHARE), UNSEEN, random=False))

@@ -27,7 +27,7 @@ from queueing_ucrl.model.bounds import policy_iteration_terms
 from queueing_ucrl.model.costs import Linear
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import half_interval
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, paragraph
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario
@@ -284,7 +284,7 @@ def draw(parts: dict[str, Measured], work: Work) -> Figure:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The sweeps, their exponents, one figure."""
     parts = {"T": measured_time(work), **{name: measured_sweep(work, name) for name in SWEEPS}}
     frame = pd.concat([one.rows for one in parts.values()], ignore_index=True)

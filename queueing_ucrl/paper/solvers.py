@@ -16,8 +16,8 @@ import pandas as pd
 
 from queueing_ucrl.experiments.cell import Cell
 from queueing_ucrl.learning.controller import Plan, Tally
-from queueing_ucrl.learning.options import SOLVERS
-from queueing_ucrl.paper.work import Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.learning.option_checks import SOLVERS
+from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.simulate import run_once
 from queueing_ucrl.solvers.service import SolveRequest
@@ -114,7 +114,7 @@ def as_text(frame: pd.DataFrame, work: Work) -> str:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """Run UCRL-AC with every solver on the same jobs."""
     frame = measure(work, work.scenarios(with_solvers))
     return work.publish("solvers", frame, as_text(frame, work))

@@ -27,7 +27,7 @@ from queueing_ucrl.experiments.campaign import with_run
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.paper.beyond import OURS, Newcomer, half_interval, ratio
-from queueing_ucrl.paper.work import SHORTEST, Finding, Work, markdown_table, named_cell, paragraph
+from queueing_ucrl.paper.work import SHORTEST, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid, panels
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
@@ -277,7 +277,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     )
 
 
-def reproduce(work: Work) -> Finding:
+def reproduce(work: Work) -> ExperimentResult:
     """The study, its tables and its figure."""
     frame = regrets(structure_study(work))
     first = frame.iloc[0]

@@ -42,7 +42,7 @@ PAPER = SCALES["full"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class ExperimentResult:
     """What an experiment found."""
 
     rows: list[dict[str, Any]]  # its table, as plain data
@@ -120,7 +120,9 @@ class Work:
             hooks: dict[str, Any] = {"on_result": progress.on_result, "on_progress": progress.on_progress}
             return run_study(cells, executor=self.executor, jobs=self.jobs, folder=folder, **hooks)
 
-    def publish(self, name: str, frame: pd.DataFrame, text: str, figures: dict[str, Figure] | None = None) -> Finding:
+    def publish(
+        self, name: str, frame: pd.DataFrame, text: str, figures: dict[str, Figure] | None = None
+    ) -> ExperimentResult:
         """Write NAME.md, NAME.csv, NAME.parquet and the figures."""
         from queueing_ucrl.report.drawing import figure_bytes
 
@@ -133,7 +135,7 @@ class Work:
         files = [f"{name}.md", f"{name}.csv", f"{name}.parquet", *(figures or {})]
         plain = frame.astype(object).where(frame.notna(), None).to_dict("records")
         rows = [{str(key): value for key, value in row.items()} for row in plain]
-        return Finding(rows, text, [str(self.out / file) for file in files])
+        return ExperimentResult(rows, text, [str(self.out / file) for file in files])
 
 
 def reproduction_identity(horizon: float, seed: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class SlottedQueue(NamedTuple):
     departure: float  # d, of each busy server in a slot; d c <= 1
 
 
-class Estimate(NamedTuple):
+class ShareEstimate(NamedTuple):
     """p^_i = (N_i + weights_i) / (t + total): a point estimate after t slots."""
 
     first: float
@@ -93,7 +93,7 @@ def _known(queue: SlottedQueue, p1: float, p2: float, slots: int, later: FloatAr
 
 
 @compiled
-def _values(queue: SlottedQueue, prior: FloatArray, horizon: int, free: bool, estimate: Estimate) -> float:
+def _values(queue: SlottedQueue, prior: FloatArray, horizon: int, free: bool, estimate: ShareEstimate) -> float:
     """V_horizon(0, 0), backwards over all (N_1, N_2) with N_1 + N_2 <= t: of the best learner, or of an estimate."""
     S = queue.rewards.shape[0]
     weight = prior[0] + prior[1] + prior[2]
@@ -130,9 +130,9 @@ class BayesProblem:
 
     def best_value(self) -> float:
         """What the best of all learners earns from an empty queue, in expectation over the prior. O(horizon^3 S)."""
-        return _values(self.queue, self.prior, self.horizon, True, Estimate(0.0, 0.0, 0.0))
+        return _values(self.queue, self.prior, self.horizon, True, ShareEstimate(0.0, 0.0, 0.0))
 
-    def value_of_learner(self, estimate: Estimate) -> float:
+    def value_of_learner(self, estimate: ShareEstimate) -> float:
         """What a learner earns who treats every job as is best if its estimate were the truth. O(horizon^4 S)."""
         return _values(self.queue, self.prior, self.horizon, False, estimate)
 

@@ -19,7 +19,7 @@ def remembered(count: int) -> Callable[[Callable[Question, Answer]], Callable[Qu
         @wraps(function)
         def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
             try:
-                return known(*args, **kwargs)
+                return known(*args, **kwargs)  # type: ignore[arg-type]  # they need not be hashable
             except TypeError:  # a holding cost that cannot be hashed
                 return function(*args, **kwargs)
 

@@ -54,8 +54,8 @@ def program(*words: str):
 
 @settings(max_examples=30)
 @given(st.integers(1, 12), st.integers(1, 4), st.sampled_from([".csv", ".npz"]), st.randoms())
-def test_a_table_comes_back_as_it_was(tmp_path_factory, capacity, classes, suffix, chance):
-    policy = qu.Policy([[chance.random() < 0.5 for _ in range(classes)] for _ in range(capacity)])
+def test_a_table_comes_back_as_it_was(tmp_path_factory, capacity, classes, suffix, rng):
+    policy = qu.Policy([[rng.random() < 0.5 for _ in range(classes)] for _ in range(capacity)])
     names = [f'a "{k}", b' for k in range(classes)]
     path = tmp_path_factory.mktemp("tables") / f"table{suffix}"
     write_table(path, policy, names)

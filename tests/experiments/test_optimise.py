@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.optimise import FRESH, mm_plan, replication_length
-from queueing_ucrl.experiments.racing import Gains, Task, earned_per_time, race
+from queueing_ucrl.experiments.racing import Gains, TableRun, earned_per_time, race
 from queueing_ucrl.simulation.settings import RunSettings
 
 CLOSE = 0.002  # of the exact gain
@@ -86,11 +86,11 @@ def test_a_table_is_run_once_in_each_replication() -> None:
 
 def test_what_a_table_earns_is_what_a_run_of_it_earns_after_the_warm_up() -> None:
     queue, policy = paper_queue(), qu.Policy.trunk_reservation([20, 10], 20)
-    task = Task(queue, policy, RunSettings(500.0, seed=3, grid=(100.0,)), 2)
+    task = TableRun(queue, policy, RunSettings(500.0, seed=3, grid=(100.0,)), 2)
     run = qu.simulate(queue, policy, horizon=500.0, seed=3, replication=2, log=True)
     late = run.events[run.events["time"] >= 100.0]
     assert earned_per_time(task) == pytest.approx((late["reward"].sum() - late["cost"].sum()) / 400.0, rel=1e-12)
-    whole = Task(queue, policy, RunSettings(500.0, seed=3, grid=()), 2)
+    whole = TableRun(queue, policy, RunSettings(500.0, seed=3, grid=()), 2)
     paid = run.events["reward"].sum() - run.events["cost"].sum()
     assert earned_per_time(whole) == pytest.approx(paid / 500.0, rel=1e-12)
 
@@ -157,7 +157,7 @@ def test_a_system_without_an_optimum_gets_its_best_table_and_the_statement() -> 
     means = {}
     for long, short in np.ndindex(4, 4):
         policy = qu.Policy.trunk_reservation([long, short], 3)
-        means[policy] = np.mean([earned_per_time(Task(system, policy, settings, r)) for r in range(8)])
+        means[policy] = np.mean([earned_per_time(TableRun(system, policy, settings, r)) for r in range(8)])
     assert means[found.policy] > (1 - CLOSE) * max(means.values())
     assert means[found.policy] > 1.01 * means[found.plan]  # the plan pools the two kinds of work
     assert found.improvement.low > 0

@@ -10,8 +10,8 @@ import queueing_ucrl as qu
 from queueing_ucrl.learning.confidence import (
     ConfidenceSet,
     gap_radius,
-    rate_interval,
     share_radius,
+    total_rate_interval,
     truncated_mean,
     truncation,
 )
@@ -62,7 +62,9 @@ def test_radii_by_hand():
     ],
 )
 def test_interval_for_the_rate_by_hand(estimate, radius, bounds, learned, interval):
-    assert rate_interval(estimate, radius, bounds, learn_upper_bound=learned) == pytest.approx(interval, rel=1e-14)
+    assert total_rate_interval(estimate, radius, bounds, learn_upper_bound=learned) == pytest.approx(
+        interval, rel=1e-14
+    )
 
 
 def test_a_confidence_set_by_hand():

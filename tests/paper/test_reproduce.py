@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.trial import Trial
-from queueing_ucrl.learning.options import SOLVERS
+from queueing_ucrl.learning.option_checks import SOLVERS
 from queueing_ucrl.paper import readings
 from queueing_ucrl.paper.catalogue import EXPERIMENTS, WITH_EXTRAS, chosen_experiments, load_experiment
 from queueing_ucrl.paper.work import QUEUES, SCALES, Scale, Work, default_folder

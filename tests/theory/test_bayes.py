@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from queueing_ucrl.solvers.bayes import BayesProblem, Estimate, SlottedQueue
+from queueing_ucrl.solvers.bayes import BayesProblem, ShareEstimate, SlottedQueue
 
 REWARDS = [[F(10), F(3)], [F(8), F(2)], [F(5), F(-1)]]
 DEPARTURE = F(1, 5)
@@ -101,7 +101,7 @@ def test_a_learner_with_an_estimate_against_all_histories(weights: tuple[F, ...]
             prior, history, s, lambda i, here: REWARDS[here][i] + values[here + 1] >= values[here], earned
         )
 
-    found = problem(prior, horizon).value_of_learner(Estimate(*map(float, weights)))
+    found = problem(prior, horizon).value_of_learner(ShareEstimate(*map(float, weights)))
     assert found == pytest.approx(float(earned((), 0)), rel=1e-12)
 
 
@@ -110,8 +110,8 @@ def test_nobody_does_better_than_the_best_and_nobody_than_who_is_told() -> None:
     for prior in ((2, 2, 8), (1, 1, 10), (3, 1, 4)):
         given = problem(prior, 60)
         told, best = given.value_when_known(), given.best_value()
-        mean = given.value_of_learner(Estimate(prior[0], prior[1], sum(prior)))
-        plain = given.value_of_learner(Estimate(0.0, 0.0, 0.0))
+        mean = given.value_of_learner(ShareEstimate(prior[0], prior[1], sum(prior)))
+        plain = given.value_of_learner(ShareEstimate(0.0, 0.0, 0.0))
         assert told > best > mean > plain
         assert told - mean < 1.06 * (told - best)
 

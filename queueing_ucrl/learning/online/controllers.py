@@ -18,7 +18,7 @@ from queueing_ucrl.learning.online.memory import (
     Memory,
     fresh_memory,
 )
-from queueing_ucrl.learning.options import check_positive
+from queueing_ucrl.learning.option_checks import check_positive
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 
