@@ -151,23 +151,10 @@ def _policies_tried() -> Callable[[int, float], None]:
     return told
 
 
-def _study(name: str, controllers: list[str] | None, options: StudyOptions, command: list[str]) -> None:
-    """Run a scenario's study, with progress on the terminal, and print its results."""
-    from queueing_ucrl.experiments.campaign import (
-        choose_controllers,
-        identity,
-        run_scenario,
-        with_files_opened,
-        with_run,
-    )
-    from queueing_ucrl.experiments.executors import cluster_executor
-    from queueing_ucrl.experiments.folder import identity_key
-    from queueing_ucrl.report.progress import StudyProgress
-    from queueing_ucrl.report.study_figure import write_figures
-    from queueing_ucrl.report.study_page import write_study_page
+def _scenario(name: str, controllers: list[str] | None, options: StudyOptions) -> Scenario:
+    """The scenario with the options of the command line, its agents' files opened."""
+    from queueing_ucrl.experiments.campaign import choose_controllers, with_files_opened, with_run
     from queueing_ucrl.scenario import load_scenario
-    from queueing_ucrl.simulation.first_use import compile_first
-    from queueing_ucrl.solvers.best_stationary import search_told
 
     scenario = with_run(load_scenario(name), **options.settings)
     if controllers is not None:
@@ -175,6 +162,21 @@ def _study(name: str, controllers: list[str] | None, options: StudyOptions, comm
     scenario = with_files_opened(scenario, options.trust or ())
     for words in agents_told(scenario):
         tell(words)
+    return scenario
+
+
+def _study(name: str, controllers: list[str] | None, options: StudyOptions, command: list[str]) -> None:
+    """Run a scenario's study, with progress on the terminal, and print its results."""
+    from queueing_ucrl.experiments.campaign import identity, run_scenario
+    from queueing_ucrl.experiments.executors import cluster_executor
+    from queueing_ucrl.experiments.folder import identity_key
+    from queueing_ucrl.report.progress import StudyProgress
+    from queueing_ucrl.report.study_figure import write_figures
+    from queueing_ucrl.report.study_page import write_study_page
+    from queueing_ucrl.simulation.first_use import compile_first
+    from queueing_ucrl.solvers.best_stationary import search_told
+
+    scenario = _scenario(name, controllers, options)
     log = _own_log(scenario)
     out = options.out or Path("runs") / f"{scenario.path.stem}-{identity_key(identity(scenario))[:8]}"
     with (

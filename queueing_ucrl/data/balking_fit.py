@@ -116,16 +116,20 @@ def clustering(fit: ArrivalsFit) -> float:
     return found.index if found is not None and found.p_value < ALPHA and found.index > 1.0 else 1.0
 
 
+def _crowd_of(fit: ArrivalsFit, table: JobTable, stays: Stays, capacity: int | None) -> tuple[Crowd, int, _Cells]:
+    """Who was there when; how many numbers of jobs there are; and arrivals and time by these and the clock."""
+    times, observed = table.times[table.of_class(fit.name)], (table.begin, table.end)
+    there = crowd(times, stays.entries, stays.exits, observed, _marks(fit.pattern, *observed))
+    states = 1 + int(max(there.state.max(), there.at_arrival.max(initial=0)))
+    return there, states, _cells(there, fit.steps, states if capacity is None else min(states, capacity))
+
+
 def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float, capacity: int | None) -> ArrivalsFit:
     """The same class with its law of balking; as it was where one rate explains the arrivals as well.
 
     Where arrivals are clustered the likelihood is that of as many fewer: n / D arrivals in e / D of time.
     """
-    times = table.times[table.of_class(fit.name)]
-    observed, pattern = (table.begin, table.end), fit.pattern
-    there = crowd(times, stays.entries, stays.exits, observed, _marks(pattern, *observed))
-    states = 1 + int(max(there.state.max(), there.at_arrival.max(initial=0)))
-    cells = _cells(there, fit.steps, states if capacity is None else min(states, capacity))
+    there, states, cells = _crowd_of(fit, table, stays, capacity)
     if cells.counts.sum() < 2 or np.count_nonzero(cells.exposures.sum(axis=0)) < 2:
         return fit
     edges = (0.0, 1.0) if fit.steps is None else (0.0, *fit.steps.times, fit.steps.period)
@@ -151,7 +155,7 @@ def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float
     seen = [float((joins[: counts.size] * row).sum()) for row in cells.exposures]
     return replace(
         fit,
-        pattern=_with_exposures(pattern, cells.counts.sum(axis=1), seen),
+        pattern=_with_exposures(fit.pattern, cells.counts.sum(axis=1), seen),
         balks=law,
         low=low,
         high=high,

@@ -507,13 +507,10 @@ def _ordered(
     begin, end = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 0.0)
     if _worth_jitter(rounding, columns, (end - begin) / max(1, rows.size)):
         resolution = rounding.resolution
-        times = jitter(times, resolution, np.random.default_rng([seed, 20]))
         end += resolution
-        words = f"time stamps rounded to {_duration(resolution, draft.unit)}"
-        tied = draft.lines[np.unique(rows)] if columns.count else draft.lines[rows[1:][np.diff(clock[rows]) == 0]]
-        draft.findings.add(words, tied, f"{KEPT}, times moved at random within it")
-        if not tied.size:
-            draft.findings.notes.append(f"{words}: moved at random within it")
+        tied = np.unique(rows) if columns.count else rows[1:][np.diff(times) == 0]
+        _tell_jitter(draft, resolution, draft.lines[tied])
+        times = jitter(times, resolution, np.random.default_rng([seed, 20]))
     return JobTable(
         names,
         times,
@@ -533,6 +530,13 @@ def _ordered(
         tuple(draft.findings.notes),
         draft.raw.name,
     )
+
+
+def _tell_jitter(draft: _Draft, resolution: float, tied: Any) -> None:
+    words = f"time stamps rounded to {_duration(resolution, draft.unit)}"
+    draft.findings.add(words, tied, f"{KEPT}, times moved at random within it")
+    if not tied.size:
+        draft.findings.notes.append(f"{words}: moved at random within it")
 
 
 def _worth_jitter(rounding: Rounding, columns: Columns, gap: float) -> bool:

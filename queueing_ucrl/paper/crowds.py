@@ -436,6 +436,34 @@ def draw(balking: pd.DataFrame, constant: pd.DataFrame, attracted: Study, room: 
     return figure
 
 
+def findings_text(amount: str, losses: Sequence[float], found: dict[str, pd.DataFrame]) -> str:
+    """All tables, with what they are of."""
+    return (
+        "## Crowds: arrival rates that depend on the number of jobs\n\n"
+        + paragraph(f"{amount}; gap regret, mean ± half of the 95 % interval.")
+        + f"### {RANDOM_QUEUES} random queues at which constant rates are wrong by {100 * WRONG:g} % or more\n\n"
+        + paragraph(
+            f"The first of {len(losses)} drawn; over all of them a pooled learner loses {loss_words(losses)} of ρ* for "
+            "ever, which is computed and not simulated. Regret as a part of the pooled learner's: the median over the "
+            "queues with its 95 % interval, on how many it is 1 % at most, and the worst. Then as a part of what the "
+            "best policy earns: of the mean, and of the trajectories' quantiles, in the median over the queues."
+        )
+        + random_text(found["random"])
+        + "\n\n"
+        + queues_text(found["random"])
+        + f"\n\n### The first {RANDOM_QUEUES} of all that were drawn\n\n"
+        + random_text(found["all"])
+        + "\n\n"
+        + queues_text(found["all"])
+        + "\n\n### Rates that are constant: the paper's queues\n\n"
+        + price_text(found["constant"])
+        + "\n\n### A crowd that attracts\n\n"
+        + crowd_text(found["crowd"])
+        + "\n\n### Rates that are constant, and room that grows\n\n"
+        + room_text(found["room"], found["exponents"])
+    )
+
+
 def reproduce(work: Work) -> ExperimentResult:
     """The four studies, their tables and one figure."""
     less = replace(part(work, SHARE), horizon=min(work.horizon, HORIZON))
@@ -446,31 +474,6 @@ def reproduce(work: Work) -> ExperimentResult:
     constant = regrets(constant_study(less), POOLED)
     crowded = crowd_frame(attracted).drop(columns="queue")  # a word there, and a number elsewhere
     room, exponents = regrets(rooms, CLASSWISE), room_exponents(rooms)
-    amount = f"{less.replications} trajectories each to {less.horizon:,.0f}"
-    text = (
-        "## Crowds: arrival rates that depend on the number of jobs\n\n"
-        + paragraph(f"{amount}; gap regret, mean ± half of the 95 % interval.")
-        + f"### {RANDOM_QUEUES} random queues at which constant rates are wrong by {100 * WRONG:g} % or more\n\n"
-        + paragraph(
-            f"The first of {len(losses)} drawn; over all of them a pooled learner loses {loss_words(losses)} of ρ* for "
-            "ever, which is computed and not simulated. Regret as a part of the pooled learner's: the median over the "
-            "queues with its 95 % interval, on how many it is 1 % at most, and the worst. Then as a part of what the "
-            "best policy earns: of the mean, and of the trajectories' quantiles, in the median over the queues."
-        )
-        + random_text(balking)
-        + "\n\n"
-        + queues_text(balking)
-        + f"\n\n### The first {RANDOM_QUEUES} of all that were drawn\n\n"
-        + random_text(of_all)
-        + "\n\n"
-        + queues_text(of_all)
-        + "\n\n### Rates that are constant: the paper's queues\n\n"
-        + price_text(constant)
-        + "\n\n### A crowd that attracts\n\n"
-        + crowd_text(crowded)
-        + "\n\n### Rates that are constant, and room that grows\n\n"
-        + room_text(room, exponents)
-    )
     parts = {
         "random": balking,
         "all": of_all,
@@ -479,5 +482,6 @@ def reproduce(work: Work) -> ExperimentResult:
         "room": room,
         "exponents": exponents,
     }
+    text = findings_text(f"{less.replications} trajectories each to {less.horizon:,.0f}", losses, parts)
     frame = pd.concat([one.assign(study=name) for name, one in parts.items()], ignore_index=True)
     return work.publish("crowds", frame, text, {"crowds.png": draw(balking, constant, attracted, room)})

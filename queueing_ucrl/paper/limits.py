@@ -158,7 +158,8 @@ class Learner:
 LEARNERS = (
     Learner("posterior mean", lambda prior: ShareEstimate(prior[0], prior[1], sum(prior))),
     Learner(
-        "one of each class before", lambda prior: ShareEstimate(1.0, 1.0, sum(prior) / (0.5 * (prior[0] + prior[1])))
+        "one of each class before",
+        lambda prior: ShareEstimate(1.0, 1.0, sum(prior) / (0.5 * (prior[0] + prior[1]))),
     ),
     Learner("N / t", lambda prior: ShareEstimate(0.0, 0.0, 0.0)),
 )

@@ -78,6 +78,24 @@ def stretch_of(
 
     if not (math.isfinite(begin) and math.isfinite(end) and 0.0 <= begin < end):
         raise ValueError(f"a stretch must begin at 0 or later and end after that, got {begin:g} to {end:g}")
+    before, inside, classes = _pieces(frames, begin, end, most)
+    # a class may first be met in a later part of the log
+    inside = [frame.assign(job_class=frame["job_class"].cat.set_categories(classes)) for frame in inside]
+    events = pd.concat(inside, ignore_index=True)
+    shared = before.shared or bool((events["event"].isin(JOINS) & events["server"].isna()).any())
+    seen = [before.servers, int(events["server"].max()) + 1 if events["server"].notna().any() else 0]
+    if DUTY in events:
+        seen.append(int(events[DUTY].max()) if events[DUTY].notna().any() else 0)
+    found = max(1, *seen) if servers is None else max(servers, *seen)
+    return Stretch(
+        begin, end, classes, events, before.jobs(classes), tuple(sorted(before.down)), before.duty, found, shared
+    )
+
+
+def _pieces(
+    frames: Iterable[pd.DataFrame], begin: float, end: float, most: int
+) -> tuple[_Before, list[pd.DataFrame], tuple[str, ...]]:
+    """(what was before, the events within in pieces, the classes); a ValueError if there are too many, or none."""
     before = _Before()
     inside: list[pd.DataFrame] = []
     classes: tuple[str, ...] = ()
@@ -103,17 +121,7 @@ def stretch_of(
         raise ValueError("the log holds no events")
     if begin > last:
         raise ValueError(f"the log ends at {last:g}, before the stretch begins at {begin:g}")
-    # a class may first be met in a later part of the log
-    inside = [frame.assign(job_class=frame["job_class"].cat.set_categories(classes)) for frame in inside]
-    events = pd.concat(inside, ignore_index=True)
-    shared = before.shared or bool((events["event"].isin(JOINS) & events["server"].isna()).any())
-    seen = [before.servers, int(events["server"].max()) + 1 if events["server"].notna().any() else 0]
-    if DUTY in events:
-        seen.append(int(events[DUTY].max()) if events[DUTY].notna().any() else 0)
-    found = max(1, *seen) if servers is None else max(servers, *seen)
-    return Stretch(
-        begin, end, classes, events, before.jobs(classes), tuple(sorted(before.down)), before.duty, found, shared
-    )
+    return before, inside, classes
 
 
 class _Before:

@@ -254,20 +254,26 @@ def _cause_curves(view: StudyView, k: int, name: str, times: FloatArray, samples
     return Chart(f"{view.prefix}cause-time-{k}", f"{name}, in time", words, spec, data, heads, legend_of(style), note)
 
 
-def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) -> Chart:
-    import altair as alt
-
-    titles = {cause: cause.replace("_", " ") for cause in CAUSES}
-    colours = {titles[CAUSES[0]]: Look(VERMILION), titles[CAUSES[1]]: Look(BLUE)}
+def _cause_data(view: StudyView, samples: dict[str, Any]) -> tuple[Columns, str]:
+    """What was lost on each class by each cause, for a chart and in words."""
     data: Columns = {"group": [], "cause": [], "mean": [], "low": [], "high": []}
     said = []
     for i, job_class in enumerate(view.class_names):
         for cause in CAUSES:
             mean, low, high = (float(v[0]) for v in interval(samples[cause][:, i : i + 1]))
-            row = (job_class, titles[cause], *rounded([mean, low, high]))
-            for column, value in zip(data, row, strict=True):
+            words = cause.replace("_", " ")
+            for column, value in zip(data, (job_class, words, *rounded([mean, low, high])), strict=True):
                 data[column].append(value)
-            said.append(f"{job_class} {titles[cause]} {with_interval(mean, high - mean if view.count > 1 else None)}")
+            said.append(f"{job_class} {words} {with_interval(mean, high - mean if view.count > 1 else None)}")
+    return data, "; ".join(said)
+
+
+def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) -> Chart:
+    import altair as alt
+
+    first, second = (cause.replace("_", " ") for cause in CAUSES)
+    colours = {first: Look(VERMILION), second: Look(BLUE)}
+    data, said = _cause_data(view, samples)
     x = money(view, "lost")
     classes = alt.Y("group:N", sort=view.class_names, title=None, scale=alt.Scale(domain=view.class_names))
     offset = alt.YOffset("cause:N", sort=list(colours))
@@ -291,7 +297,7 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
     )
     layers = [bars, ends] if view.count > 1 else [bars]
     heads = {"group": "class", "cause": "cause", "mean": money(view, "mean"), "low": "low", "high": "high"}
-    words = f"Lost by {name} at the end: {'; '.join(said)}."
+    words = f"Lost by {name} at the end: {said}."
     note = "Bar: mean; line: its 95 % interval." if view.count > 1 else ""
     height = 30 + 44 * len(view.class_names)
     spec = finished(alt.layer(*layers), height=min(height, 1200))
