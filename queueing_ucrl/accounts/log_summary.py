@@ -185,7 +185,7 @@ def summarise(
     time_unit: str = "",
     controller: str | None = None,
     check: bool = True,
-) -> LogSummary:
+) -> LogSummary:  # long: an option a line, a field a line
     """Read a log once and tell all of it. The options are those of `metrics`; check: whether it keeps the laws.
 
     by: unless it is given, by class, or by controller where the logs are of several.

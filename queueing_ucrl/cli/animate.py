@@ -31,7 +31,7 @@ def animate(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a page that is there.")] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-) -> None:
+) -> None:  # long: an option a line
     """Show a stretch of an event log as a moving picture."""
     with mistakes_told():
         from queueing_ucrl.files import same_file, write_atomically

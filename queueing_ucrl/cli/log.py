@@ -75,7 +75,7 @@ def log(
         typer.Option("--export", metavar="OUT", help="Write it in another format, by the end of OUT's name."),
     ] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # long: an option a line
     """Read an event log: what it is, its measures and its course in time, and whether it keeps the laws of a queue."""
     with mistakes_told():
         from queueing_ucrl.accounts.log_runs import SECONDS

@@ -55,7 +55,7 @@ def reproduce(
         typer.Option("--out", help="The folder for the results.  [default: runs/reproduce-KEY]", show_default=False),
     ] = None,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # long: an option a line
     """Make the paper's figures and numbers again."""
     # long by its options, which typer reads from the parameters
     with mistakes_told():

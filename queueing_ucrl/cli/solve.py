@@ -77,7 +77,7 @@ def solve(
     ] = "pi-b",
     epsilon: Annotated[float, typer.Option(help="For vi: how far from the best the gain may be.")] = 1e-9,
     as_json: AsJson = False,
-) -> None:
+) -> None:  # long: an option a line
     """Find the best admission policy of a known queue.
 
     Where arrival rates change in time, that for their means, as if they stayed: not the best that could be done.

@@ -124,7 +124,9 @@ def _crowd_of(fit: ArrivalsFit, table: JobTable, stays: Stays, capacity: int | N
     return there, states, _cells(there, fit.steps, states if capacity is None else min(states, capacity))
 
 
-def with_balking(fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float, capacity: int | None) -> ArrivalsFit:
+def with_balking(
+    fit: ArrivalsFit, table: JobTable, stays: Stays, p_value: float, capacity: int | None
+) -> ArrivalsFit:  # long: a field of the fit a line
     """The same class with its law of balking; as it was where one rate explains the arrivals as well.
 
     Where arrivals are clustered the likelihood is that of as many fewer: n / D arrivals in e / D of time.

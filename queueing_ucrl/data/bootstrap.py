@@ -114,7 +114,7 @@ def gain_interval(
     draws: int | None = None,
     workers: int | None = 1,
     on_done: OnDone | None = None,
-) -> GainInterval:
+) -> GainInterval:  # long: an option a line, a field a line
     """The gain of a recommended table with an interval that includes what the log's size leaves open.
 
     horizon: of simulated runs, where rates do not come back to where they were. workers: processes.

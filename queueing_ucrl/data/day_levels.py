@@ -84,7 +84,7 @@ class DayFactorFit(Finding):
 
 def day_factor(
     counts: npt.ArrayLike, expected: npt.ArrayLike, *, parameters: int = 1, level: float = LEVEL
-) -> DayFactorFit:
+) -> DayFactorFit:  # long: a field of the fit a line
     """The coefficient of variation of the days' factor, by moments, with its interval and a test of 0.
 
     `parameters` were fitted to the days' totals: 1 for the level, more for levels of weekdays.

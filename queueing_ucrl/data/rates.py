@@ -194,7 +194,7 @@ def step_pattern(
     most: int = MOST_STEPS,
     dispersion: float = 1.0,
     level: float = LEVEL,
-) -> StepPattern:
+) -> StepPattern:  # long: an option a line
     """The pattern of steps with the smallest extended BIC: constant, over the day, or over the week.
 
     `day` is the length of a day, and a day begins at 0. Weekdays are looked at if the first day's is given (Monday is

@@ -327,7 +327,7 @@ def replay(
     draws: int = DRAWS,
     workers: int | None = 1,
     on_done: OnDone | None = None,
-) -> Replay:
+) -> Replay:  # long: an option a line, a field a line
     """Play a log under each controller, once as it was, and `draws` times with its days drawn anew.
 
     controllers: names and objects; the last one is the recommended table, which today's decisions are compared with.

@@ -261,7 +261,7 @@ def stamps_of(
     *,
     timezone: str | None,
     unit: str,
-) -> Stamps:
+) -> Stamps:  # long: an option a line
     """Columns of times on one axis; the first of them says whether they are numbers or dates."""
     for column, times in columns.items():
         if times.dtype.kind == "m":
@@ -337,7 +337,7 @@ def _readable(
     lines: IntArray,
     findings: Findings,
     timezone: str | None,
-) -> BoolArray:
+) -> BoolArray:  # long: an argument a line
     """Which cells hold a time of the kind that most do; the others are told."""
     kinds = cells.kinds
     done = LEFT_OUT if needed else "kept, this time not known"

@@ -491,7 +491,7 @@ def _ordered(
     abandoned: BoolArray | None,
     decisions: Any,
     seed: int,
-) -> JobTable:
+) -> JobTable:  # long: a field of the table a line
     """The rows that are left, by their times on the clock; what was out of order, there twice or rounded is told."""
     clock, elapsed = stamps.clock[columns.time], stamps.elapsed[columns.time]
     rounding = find_rounding(clock[draft.keep])

@@ -182,7 +182,7 @@ def run_scenario(
     on_result: OnResult | None = None,
     on_progress: OnProgress | None = None,
     command: Sequence[str] = (),
-) -> tuple[Study, StudyFolder]:
+) -> tuple[Study, StudyFolder]:  # long: an option a line, and what each does
     """Run a scenario's study into its folder, taking what is done already from there.
 
     accounts, log_columns: of one's own, for the study's tables and its event logs. command: the words of the command

@@ -168,7 +168,7 @@ def optimise(
     executor: Executor | None = None,
     on_step: OnStep | None = None,
     surface: bool = False,
-) -> BestTable:
+) -> BestTable:  # long: an option a line, and what each does
     """The best admission table of a system that is found by simulation (see the head of this module).
 
     search: "levels" or "table". start: where to begin, instead of the M/M plan. horizon, warm_up: of a replication;

@@ -78,7 +78,7 @@ class Knowledge(ReadOnlyArrays):
         rewards: bool = True,
         holding_costs: bool = True,
         classes: bool = True,
-    ) -> Knowledge:
+    ) -> Knowledge:  # long: an option a line, a field a line
         """What the operator of `system` knows, who reckons with the M/M/c/S queue of the same means."""
         queue = system.queue
         shown = 1.0 if service_rate else math.nan

@@ -356,7 +356,7 @@ def _policy_chart(view: StudyView, data: Columns) -> Chart:
 # --- theory and work -------------------------------------------------------------------------------------------------
 
 
-def bound_section(view: StudyView) -> Section | None:
+def bound_section(view: StudyView) -> Section | None:  # long: the curves, and what is said of each
     """Thm 5.2's bound beside what was measured, where it is defined."""
     queue, best = view.queue, view.best
     frame = None if queue is None or best is None else view.study.table("regret.parquet", view.point)

@@ -306,7 +306,7 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
     )
 
 
-def differences_section(view: StudyView) -> Section | None:
+def differences_section(view: StudyView) -> Section | None:  # long: a chart and its table
     """Controllers against the first, replication by replication."""
 
     frame = view.study.table("differences.parquet", view.point, ["controller", "baseline", "time", "account", *SPREADS])
@@ -403,7 +403,7 @@ def _quantiles_chart(view: StudyView, rows: pd.DataFrame, *, regret: bool) -> Ch
     )
 
 
-def _strip(view: StudyView, kind: str) -> Chart | None:
+def _strip(view: StudyView, kind: str) -> Chart | None:  # long: an argument of the chart a line
     """Each replication's value at the end as a mark."""
     import altair as alt
 

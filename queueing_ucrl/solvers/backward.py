@@ -117,7 +117,7 @@ def _slopes(
     greedy: bool,
     dh: FloatArray,
     dw: FloatArray,
-) -> None:
+) -> None:  # long: an argument a line
     """-dh/dt (with rho) and -dw/dt. O(m states)."""
     for x in range(h.size):
         dh[x] = 0.0
@@ -257,7 +257,7 @@ def _careful_step(
     count: int,
     h_after: FloatArray,
     w_after: FloatArray,
-) -> int:
+) -> int:  # long: an argument a line
     """A step; LOCATED: with the decisions of its beginning, cut wherever one begins to be wrong (Illinois' rule).
 
     Long: where to cut, and what is left to do behind the cut, are one search.

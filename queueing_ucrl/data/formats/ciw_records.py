@@ -75,7 +75,7 @@ class _Records:
         server: int | None,
         in_system: int | None,
         replication: int | None,
-    ) -> None:
+    ) -> None:  # long: a field of the record a line
         """The next row."""
         if replication != self.replication:
             self.finish()

@@ -48,7 +48,7 @@ def export_log(
     unit: str | float | None = None,
     jobs_only: bool = False,
     overwrite: bool = False,
-) -> Path:
+) -> Path:  # long: an option a line, and what each does
     """Write an event log in another program's format, and give the path of the file.
 
     source: a pandas frame of events, a `Run` that kept them, a CSV log as `read_log` reads it, or a Parquet log, which

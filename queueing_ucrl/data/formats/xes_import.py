@@ -173,7 +173,7 @@ def xes_jobs(
     job_class: str = "job_class",
     unit: str | float | None = None,
     epoch: str | datetime | None = None,
-) -> pd.DataFrame:
+) -> pd.DataFrame:  # long: an option a line, and what each does
     """The jobs of any XES file (.xes, .xes.gz), one a trace, with the columns of `qu.jobs`; in order of arrival.
 
     A job is a trace. It arrives with its first event of the transition `schedule`, else with its first event; its
