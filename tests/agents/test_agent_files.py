@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from agent_scenarios import QUEUE, RUN
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,30 +22,13 @@ from queueing_ucrl.experiments.campaign import identity, run_scenario, with_file
 from queueing_ucrl.learning.admission_tables import read_table, write_table
 
 NAMES = ("gold", "basic")
-QUEUE = """
-[queue]
-servers = 2
-capacity = 6
-service_rate = 0.5
-[[class]]
-name = "gold"
-arrival_rate = 0.8
-reward = 20.0
-[[class]]
-name = "basic"
-arrival_rate = 1.6
-reward = 4.0
-[run]
-horizon = 60.0
-replications = 2
-"""
 LEVELS = qu.Policy.trunk_reservation([6, 2], 6)
 
 
 def scenario(folder: Path, *files: str, more: str = "") -> Path:
     tables = [f'[[controller]]\nname = "agent"\nfile = "{file}"\n{more}' for file in files]
     path = folder / "x.toml"
-    path.write_text(QUEUE + "\n".join(tables))
+    path.write_text(QUEUE + RUN + "\n".join(tables))
     return path
 
 

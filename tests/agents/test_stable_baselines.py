@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from agent_scenarios import QUEUE, RUN
 from click.testing import CliRunner
 from typer.main import get_command
 
@@ -18,25 +19,11 @@ from queueing_ucrl.learning.observations import Observations
 gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an extra: queueing_ucrl[agents]")
 pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 is an extra: queueing_ucrl[agents]")
 
-SCENARIO = """
-[queue]
-servers = 2
-capacity = 6
-service_rate = 0.5
-[[class]]
-name = "gold"
-arrival_rate = 0.8
-reward = 20.0
-[[class]]
-name = "basic"
-arrival_rate = 1.6
-reward = 4.0
+SCENARIO = f"""{QUEUE}
 [[controller]]
 name = "agent"
 file = "agent.zip"
-[run]
-horizon = 60.0
-replications = 2
+{RUN}
 seed = 3
 """
 
