@@ -294,19 +294,27 @@ def draw_regrets(
     grid(axes)
 
 
-def draw_paper(study: Study, work: Work) -> Figure:
+def draw_queues(
+    study: Study, looks: Mapping[str, Newcomer], title: str, legend_columns: int, *, share_y: bool = False
+) -> Figure:
+    """Gap regret on the paper's six queues, a panel each."""
     values = [next(cell.values for cell in study.cells if cell.point == point) for point in range(6)]
     return panels(
-        lambda point, axes: draw_regrets(axes, study, point, NEWCOMERS),
+        lambda point, axes: draw_regrets(axes, study, point, looks),
         [f"S = {one['capacity']}, µ = {one['service_rate']}" for one in values],
         (2, 3),
         (11, 7.2),
         x="time (log scale)",
         y="gap regret (log scale)",
-        legend_columns=3,
-        title=f"Gap regret, mean and 95 % interval, {work.amount}",
+        legend_columns=legend_columns,
+        title=title,
         share_x=True,
+        share_y=share_y,
     )
+
+
+def draw_paper(study: Study, work: Work) -> Figure:
+    return draw_queues(study, NEWCOMERS, f"Gap regret, mean and 95 % interval, {work.amount}", 3)
 
 
 def draw_random(frame: pd.DataFrame) -> Figure:

@@ -24,9 +24,8 @@ from queueing_ucrl.learning.planners import model_at
 from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, draw_regrets, half_interval, part, ratio
+from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, draw_queues, half_interval, part, ratio
 from queueing_ucrl.paper.work import QUEUES, ExperimentResult, Work, markdown_table, named_cell, paragraph
-from queueing_ucrl.report.drawing import panels
 from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import Scenario
@@ -250,18 +249,8 @@ def draw(study: Study) -> Figure:
     """Gap regret on each queue, mean and interval."""
     settings = study.cells[0].settings
     words = f"{settings.replications} trajectories to {settings.horizon:,.0f}"
-    return panels(
-        lambda point, axes: draw_regrets(axes, study, point, LEARNERS),
-        [f"S = {capacity}, µ = {rate}" for capacity, rate in QUEUES],
-        (2, 3),
-        (11, 7.2),
-        x="time (log scale)",
-        y="gap regret (log scale)",
-        legend_columns=4,
-        title=f"Jobs that pay R / {PROBABILITY} with probability {PROBABILITY}: {words}",
-        share_x=True,
-        share_y=True,
-    )
+    title = f"Jobs that pay R / {PROBABILITY} with probability {PROBABILITY}: {words}"
+    return draw_queues(study, LEARNERS, title, 4, share_y=True)
 
 
 def reproduce(work: Work) -> ExperimentResult:
