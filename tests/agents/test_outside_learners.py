@@ -12,7 +12,7 @@ from queueing_ucrl.paper import outside_learners
 from queueing_ucrl.paper.outside_learners import SHOWN, Learner, check_installed, run_online
 
 gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an extra: python -m pip install 'queueing_ucrl[rl]'")
-from queueing_ucrl.paper.agents import CANDIDATES, Trial, seventh_world  # noqa: E402
+from queueing_ucrl.paper.agents import CANDIDATES, AgentTrial, seventh_world  # noqa: E402
 
 QUEUE = qu.Queue(2, 8, 0.5, [qu.JobClass("gold", 0.8, 20.0, qu.Linear(0.3)), qu.JobClass("basic", 1.6, 4.0)])
 TIMES = np.array([10.0, 25.0, 40.0])
@@ -63,7 +63,7 @@ def test_a_world_without_an_optimum_has_earnings_and_no_losses():
 
 def test_a_trial_is_taken_from_its_file_and_made_again_where_that_is_damaged_or_of_another(tmp_path):
     learner = Learner("q-learning", CANDIDATES["q-learning"][0])
-    trial = Trial(tmp_path / "x.json", "key", learner, QUEUE, 40.0, 1, 0, tuple(TIMES.tolist()), None)
+    trial = AgentTrial(tmp_path / "x.json", "key", learner, QUEUE, 40.0, 1, 0, tuple(TIMES.tolist()), None)
     made = trial.run()
     assert 0 < made["greedy"] <= 1
     content = trial.file.read_bytes()
