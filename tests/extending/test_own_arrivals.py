@@ -257,7 +257,7 @@ def test_arrays_and_laws_inside_can_be_written_down(tmp_path):
     trace = ArrayTrace(np.array([1.0, 2.0]))
     where = system(trace)
     about = where.plain_data()["classes"][0]["arrivals"]
-    law = {"kind": "custom", "class": "Fixed", "mean": 1.0}
+    law = {"kind": "deterministic", "value": 1.0}
     assert about == {"kind": "custom", "class": "ArrayTrace", "times": [1.0, 2.0], "law": law}
     run = qu.simulate(where, "admit-all", horizon=5.0, log=tmp_path / "log.parquet")
     assert len(run.events) == 6

@@ -159,7 +159,7 @@ def test_plain_data():
                 "reward": 9.0,
                 "holding_cost": {"kind": "linear", "rate": 0.1},
                 "pattern": {"kind": "steady"},
-                "service": {"kind": "custom", "class": "Fixed", "mean": 2.5},
+                "service": {"kind": "deterministic", "value": 2.5},
             },
         ],
     }
