@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 
 
 def remembered(count: int) -> Callable[[Callable[Question, Answer]], Callable[Question, Answer]]:
-    """The last `count` answers of a function are kept."""
+    """The last `count` answers of a function are kept, until its `forget()` is called."""
 
     def keeping(function: Callable[Question, Answer]) -> Callable[Question, Answer]:
         known = lru_cache(maxsize=count)(function)
@@ -23,6 +23,7 @@ def remembered(count: int) -> Callable[[Callable[Question, Answer]], Callable[Qu
             except TypeError:  # a holding cost that cannot be hashed
                 return function(*args, **kwargs)
 
+        answer.forget = known.cache_clear  # type: ignore[attr-defined]
         return answer
 
     return keeping

@@ -43,14 +43,14 @@ def unsolvable(monkeypatch: pytest.MonkeyPatch) -> qu.Queue:
         raise qu.SolverError("two policies that cannot be told apart")
 
     monkeypatch.setattr(optima, "solve", fail)
-    optima._optimum.cache_clear()
+    optima.optimum.forget()
     return drifting(qu.Steady(), rate=1.23456)
 
 
 @pytest.fixture(autouse=True)
 def _forget() -> object:
     yield
-    optima._optimum.cache_clear()
+    optima.optimum.forget()
 
 
 @pytest.mark.filterwarnings("ignore::queueing_ucrl.simulation.simulate.GuaranteeWarning")
@@ -111,7 +111,7 @@ def test_a_study_of_a_queue_that_the_solver_fails_on(monkeypatch):
 def test_an_optimum_is_that_of_the_queue_and_is_found_once(monkeypatch):
     asked = []
     monkeypatch.setattr(optima, "solve", lambda queue: asked.append(queue) or qu.solve(queue))
-    optima._optimum.cache_clear()
+    optima.optimum.forget()
     queues = [drifting(qu.Steady(), rate) for rate in (1.0, 2.0)]
     for queue in (*queues, *queues):
         best = qu.simulate(queue, "admit-all", horizon=10.0).best
