@@ -33,6 +33,7 @@ _ISO = (
     r" ?(?P<offset>Z|UTC|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)?$"
 )
 _FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
+_DOTTED = r"(?a)^(?P<first>\d{1,2})\.(?P<second>\d{1,2})\.(?P<year>\d{4})(?P<rest>[T ].*)?$"
 _NAMED_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.,]+ ?(?P<zone>[A-Za-z][A-Za-z/_+-]+)$"
 _DECIMAL_COMMA = r"(?a)^[+-]?\d*,\d+$"
 _GROUPED = (
@@ -54,6 +55,7 @@ class Cells:
     numbers: FloatArray
     local: IntArray  # nanoseconds since 1970 on the clock that wrote it
     utc: IntArray  # the same moment's in UTC; of naive dates, as if they were
+    day_first: str = ""  # the cell that shows that dates with dots have their day first
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,10 +204,25 @@ def cells_of(values: pd.Series) -> Cells:
     kinds[empty] = EMPTY
     numbers = _parsed(text, empty)
     kinds[np.isfinite(numbers)] = NUMBER
-    rest = np.flatnonzero(kinds == UNREADABLE)
+    rest, day_first = np.flatnonzero(kinds == UNREADABLE), ""
     if rest.size:
-        kinds[rest], local[rest], utc[rest] = _dates(text.iloc[rest])
-    return Cells(kinds, numbers, local, utc)
+        dates, day_first = _without_dots(text.iloc[rest])
+        kinds[rest], local[rest], utc[rest] = _dates(dates)
+    return Cells(kinds, numbers, local, utc, day_first)
+
+
+def _without_dots(text: pd.Series) -> tuple[pd.Series, str]:
+    """Dates such as 31.3.2024 8:15 as ISO dates, with the first that has a day above 12: it shows that the day is first.
+
+    As they are, and "": no cell of the column shows it, or another shows the opposite.
+    """
+    parts = text.str.extract(_DOTTED)
+    dotted, late = parts["first"].notna(), parts["first"].astype(float) > 12
+    if not late.any() or (parts["second"].astype(float) > 12).any():
+        return text, ""
+    day, month = parts["first"].str.zfill(2), parts["second"].str.zfill(2)
+    iso = parts["year"] + "-" + month + "-" + day + parts["rest"].fillna("")
+    return text.mask(dotted, iso), str(text[late].iloc[0])
 
 
 def _out_of_range(dates: pd.Series) -> BoolArray:
@@ -267,6 +284,7 @@ def stamps_of(
         if times.dtype.kind == "m":
             raise ValueError(f"{name}: column {shown(column)} holds durations; give the times as numbers or as dates")
     parsed = {column: cells_of(values) for column, values in columns.items()}
+    findings.notes += _notes_on_dots(parsed)
     first = next(iter(columns))
     reading = _reading(parsed[first], columns[first], name, first, lines, findings)
     good = {c: _readable(p, columns[c], reading, c, c == first, lines, findings, timezone) for c, p in parsed.items()}
@@ -298,6 +316,15 @@ def stamps_of(
     return Stamps(clock, elapsed, day, {c: m[0][good[c]] for c, m in moments.items()})
 
 
+def _notes_on_dots(parsed: dict[str, Cells]) -> list[str]:
+    """What is told of columns whose dates were read with the day first."""
+    return [
+        f"column {shown(column)} has dates with dots: read with the day first, as {shown(cells.day_first)} shows"
+        for column, cells in parsed.items()
+        if cells.day_first
+    ]
+
+
 def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: IntArray, findings: Findings) -> int:
     """NUMBER or NAIVE (dates), whichever most cells are; an error where most are neither."""
     numbers, dates = int(np.sum(cells.kinds == NUMBER)), int(np.sum(cells.kinds >= NAIVE))
@@ -306,7 +333,9 @@ def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: Int
         k = int(np.argmax(foreign))
         raise ValueError(
             f"{name}: {findings.at(lines[k])}: column {shown(column)} holds {shown(str(values.iloc[k]))}, a date "
-            "that can be read in more than one way; write ISO dates, year first, such as 2024-03-31 08:15:00"
+            "that can be read in more than one way; write ISO dates, year first, such as 2024-03-31 08:15:00: in "
+            f"pandas log[{shown(column)}] = pandas.to_datetime(log[{shown(column)}], dayfirst=True), or False where "
+            "the month is first"
         )
     if int(odd.sum()) > max(numbers, dates):
         _refuse_grouped(values, odd, name, column, lines, findings)

@@ -257,6 +257,32 @@ def test_two_date_formats(tmp_path: Path) -> None:
     assert only(read(tmp_path, rows, timezone="UTC")).done.startswith("kept")
 
 
+def test_dates_with_dots_are_read_where_the_column_shows_that_the_day_is_first(tmp_path: Path) -> None:
+    iso = dates("2024-03-05 06:30")
+    start = pd.Timestamp("2024-03-05")
+    days = [start + pd.Timedelta(days=k) for k in range(len(iso))]  # to the 31st and beyond
+    iso = [f"{day:%Y-%m-%d} 08:{k % 60:02d}:07,a,1" for k, day in enumerate(days)]
+    dotted = [f"{day.day}.{day.month:02d}.{day.year} 08:{k % 60:02d}:07,a,1" for k, day in enumerate(days)]
+    right, found = read(tmp_path, iso), read(tmp_path, dotted)
+    assert found.times.tolist() == right.times.tolist()
+    assert found.first_day == right.first_day
+    assert found.bad_rows == right.bad_rows
+    assert [note for note in found.notes if "dots" in note] == [
+        "column 't' has dates with dots: read with the day first, as '13.03.2024 08:08:07' shows"
+    ]
+    odd = [*dotted[:-1], "31.02.2024 08:00,a,1"]  # no such day
+    assert only(read(tmp_path, odd)).lines == (len(odd) + 1,)
+
+
+def test_dates_with_dots_that_show_no_order_or_two_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    remedy = r"'t' holds '0.*one way.*log\['t'\] = pandas.to_datetime\(log\['t'\], dayfirst=True\)"
+    rows = [f"0{1 + k % 9}.04.2024 08:{k:02d},a,1" for k in range(40)]
+    with pytest.raises(ValueError, match=remedy):
+        read(tmp_path, rows)
+    with pytest.raises(ValueError, match=remedy):
+        read(tmp_path, [*rows, "13.04.2024 08:00,a,1", "04.13.2024 08:00,a,1"])
+
+
 def test_numbers_beside_dates_need_a_unit(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"name the time unit of the numbers \(time_unit, --time-unit\), one of seconds, minutes"
