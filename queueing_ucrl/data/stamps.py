@@ -212,7 +212,7 @@ def cells_of(values: pd.Series) -> Cells:
 
 
 def _without_dots(text: pd.Series) -> tuple[pd.Series, str]:
-    """Dates such as 31.3.2024 8:15 as ISO dates, with the first that has a day above 12: it shows that the day is first.
+    """Dates such as 31.3.2024 8:15 as ISO dates, with the first that has a day above 12: it shows that days are first.
 
     As they are, and "": no cell of the column shows it, or another shows the opposite.
     """

@@ -77,7 +77,10 @@ def _controller_class(name: str) -> Any:
                 raise ValueError(f"controller {name!r} cannot be loaded from {point.value}: {error}") from error
     near = difflib.get_close_matches(name, controller_names(), n=1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    raise ValueError(f"no controller is called {shown(name)}{hint} Known: {', '.join(controller_names())}")
+    raise ValueError(
+        f"no controller is called {shown(name)}{hint} Known: {', '.join(controller_names())}. One of your own is an "
+        f"object given in Python, or a name that an installed package offers as an entry point of {GROUP}"
+    )
 
 
 def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:

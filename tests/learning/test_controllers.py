@@ -298,6 +298,7 @@ def test_a_package_whose_controller_cannot_be_loaded_is_named(installed):
     [
         ("ucrl", {}, r"no controller is called 'ucrl'; did you mean .*ucrl.*\? Known: ucrl-ac, "),
         ("qqq", {}, r"no controller is called 'qqq'\. Known: ucrl-ac, "),
+        ("mine.py", {}, r"One of your own is an object given in Python, or .* entry point of queueing_ucrl"),
         ("ucrl-ac", {"bounds": (1, 2)}, "controller 'ucrl-ac' has no option 'bounds'; it has arrival_rate_bounds"),
         ("ucrl-ac", {}, "controller 'ucrl-ac': missing 2 required positional arguments"),
         ("oracle", {"levels": 3}, "controller 'oracle' has no option 'levels'"),
