@@ -1,7 +1,8 @@
 """The JSON Schema (draft 7) of scenario files, made of the models that check them: for editors.
 
 It takes every file that `load_scenario` takes. It also takes some that `load_scenario` refuses: what depends on other
-files, on the sizes of lists beside each other, or on the queue as a whole, is said when the scenario is loaded.
+files, on the sizes of lists beside each other, on names that two classes share or on the queue as a whole, is said
+when the scenario is loaded.
 An editor finds it by the first line of a file, `DIRECTIVE`: the schema lies beside the scenario.
 """
 
@@ -28,6 +29,7 @@ from queueing_ucrl.scenario.parts import KINDS, GeometricTable
 FILE_NAME = "scenario.schema.json"
 DIRECTIVE = f"#:schema ./{FILE_NAME}"
 DRAFT = "http://json-schema.org/draft-07/schema#"
+POSITIVE = ("first_episode",)  # options of our own controllers, which refuse 0 and below
 SAYS_NOTHING = ("title", "discriminator", "description", "propertyNames")  # of what pydantic writes
 
 Node = dict[str, Any]
@@ -181,6 +183,8 @@ def _controller(entry: Entry) -> Node:
     types = get_type_hints(kind) if known else {}
     for option in entry.options:
         node = _plain(TypeAdapter(types[option.name]).json_schema()) if option.name in types else {}
+        if entry.own and option.name in POSITIVE:
+            node["exclusiveMinimum"] = 0
         if option.default not in (None, math.inf):  # no JSON is infinite
             node["default"] = option.plain_data()["default"]
         properties[option.name] = {"description": option.help, **node}

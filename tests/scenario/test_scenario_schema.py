@@ -108,10 +108,20 @@ def test_what_an_editor_says(change: str, told: str) -> None:
         {"name": "ucrl-ac"},
         {"name": "thompson", "forgeting": "window"},
         {"name": "thompson", "memory": "1"},
+        {"name": "ucrl-ac", "arrival_rate_bounds": [1.0, 4.0], "first_episode": 0.0},
     ],
 )
 def test_options_of_controllers_are_checked(controller: dict[str, object]) -> None:
     assert not VALIDATOR.is_valid(mutations.legal_tree(controller=[controller]))
+
+
+def test_the_first_episode_must_be_positive_for_the_schema_and_for_the_controller() -> None:
+    table = {"name": "ucrl-ac", "arrival_rate_bounds": [1.0, 4.0]}
+    for length in (-1.0, 0.0):
+        assert not VALIDATOR.is_valid(mutations.legal_tree(controller=[{**table, "first_episode": length}]))
+        with pytest.raises(ValueError, match="first_episode must be a positive number"):
+            qu.UcrlAc(arrival_rate_bounds=(1.0, 4.0), first_episode=length)
+    assert VALIDATOR.is_valid(mutations.legal_tree(controller=[{**table, "first_episode": 1e-9}]))
 
 
 def test_every_key_is_described_and_nothing_else() -> None:
