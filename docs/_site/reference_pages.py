@@ -108,8 +108,8 @@ def _entry(kind: str, name: str, module: str, body: str, fence: str = "```") -> 
     return f"{fence}{{py:{kind}}} {name}\n:module: {module}\n\n{body}\n{fence}"
 
 
-def _named(name: str, thing: Any) -> str:
-    """A public name with all that is to be said of it."""
+def _named(name: str, thing: Any, home: str = "queueing_ucrl") -> str:
+    """A public name of a module with all that is to be said of it."""
     heading = f"## {name}\n\n"
     if isinstance(thing, ModuleType):
         functions = [
@@ -121,7 +121,7 @@ def _named(name: str, thing: Any) -> str:
         ]
         return heading + "\n\n".join([_markdown(thing.__doc__), *parts])
     if not inspect.isclass(thing):
-        return heading + _entry("function", f"{name}{_signature(thing)}", "queueing_ucrl", _markdown(thing.__doc__))
+        return heading + _entry("function", f"{name}{_signature(thing)}", home, _markdown(thing.__doc__))
     parts = [_markdown(thing.__doc__), "\n".join(_fields(thing))]
     for member, value in _members(thing):
         inner = (
@@ -131,9 +131,7 @@ def _named(name: str, thing: Any) -> str:
             parts.append(f"```{{py:method}} {member}{_signature(inner)}\n\n{_markdown(inner.__doc__)}\n```")
         else:
             parts.append(f"```{{py:property}} {member}\n\n{_markdown(inner.__doc__)}\n```")
-    return heading + _entry(
-        "class", f"{name}{_signature(thing)}", "queueing_ucrl", "\n\n".join(filter(None, parts)), "`````"
-    )
+    return heading + _entry("class", f"{name}{_signature(thing)}", home, "\n\n".join(filter(None, parts)), "`````")
 
 
 def python_pages() -> None:
@@ -148,6 +146,25 @@ def python_pages() -> None:
                 "All of them are names of `queueing_ucrl`: `import queueing_ucrl as qu`, then `qu." + names[0] + "`."
             )
             _write(f"python-{room}", f"{title}: {room}", intro, *(_named(name, getattr(qu, name)) for name in names))
+    _gym_page()
+
+
+def _gym_page() -> None:
+    """The names of `queueing_ucrl.gym`, which is a module of its own, as Gymnasium is an extra."""
+    page = FOLDER / "python-gym.md"
+    try:
+        import queueing_ucrl.gym as gym
+    except ImportError:
+        page.unlink(missing_ok=True)
+        return
+    names = sorted(name for name, thing in vars(gym).items() if _is_public(name, thing))
+    parts = [_markdown(gym.__doc__), *(_named(name, getattr(gym, name), gym.__name__) for name in names)]
+    _write(page.stem, f"{ROOMS['gym']}: gym", *parts)
+
+
+def _is_public(name: str, thing: Any) -> bool:
+    """Whether a module offers a thing of ours by this name."""
+    return name[0] != "_" and callable(thing) and thing.__module__.startswith("queueing_ucrl")
 
 
 def _room(module: str) -> str:
@@ -158,14 +175,22 @@ def _room(module: str) -> str:
 # ---- scenario files
 
 
+CALLED = {  # where a name of the schema is not the words of its key or kind
+    "BalkingTable": "BalkingByNumber",
+    "GeometricTable": "GeometricSizes",
+    "HyperExponential": "Hyperexponential",
+    "LogNormal": "Lognormal",
+    "Servers": "Queue",
+    "UnitNames": "Units",
+}
 HEADS = ("key", "what it says", "what it may be", "default")
 
 
 def _may_be(node: dict[str, Any]) -> str:
     """What a value may be, in words."""
     if "$ref" in node:
-        name = node["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        words = _words(node["$ref"].rpartition("/")[2])
+        return f"[{words}](#{words.replace(' ', '-')})"
     if "allOf" in node:
         return _may_be(node["allOf"][0])
     for choice in ("anyOf", "oneOf"):
@@ -191,7 +216,15 @@ def _keys(table: dict[str, Any]) -> str:
     return _table(HEADS, rows)
 
 
+def _words(name: str) -> str:
+    """What a table of the schema is called here: TwoPoint is "two point", DayFactorTable "day factor"."""
+    plain = CALLED.get(name, name.removesuffix("Table"))
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain).lower()
+
+
 def _default(value: object) -> str:
+    if isinstance(value, dict):  # a table: its keys say their own
+        return ""
     return "" if value in (None, "") else f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
@@ -207,10 +240,15 @@ def scenario_page() -> None:
             words = [(f"`{key}`", text) for key, text in KEY_WORDS["Controller"].items()]
             parts += ["## controller", "And the options of [the controller](controllers.md).", _table(HEADS[:2], words)]
         elif "properties" in node:
-            parts += [f"## {name}", *filter(None, [_prose(node.get("description", ""))]), _keys(node)]
+            parts += [f"## {_words(name)}", *filter(None, [_prose(node.get("description", ""))]), _keys(node)]
         elif "oneOf" in node:
             kinds = [f"- {_may_be(one)}" for one in node["oneOf"]]
-            parts += [f"## {name}", node.get("description", ""), "A table of one of these kinds:", "\n".join(kinds)]
+            parts += [
+                f"## {_words(name)}",
+                node.get("description", ""),
+                "A table of one of these kinds:",
+                "\n".join(kinds),
+            ]
         else:
             parts += [f"## {name}", "Lists of values, each under the way to its key: `class.gold.reward = [1.0, 2.0]`."]
     _write("scenario-keys", "Every key of a scenario file", *parts)

@@ -23,6 +23,7 @@ LINK = re.compile(r"\]\((\.\./[^)#\s]+)(?:#([\w.-]+))?\)")
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>
 <meta name="viewport" content="width=device-width"><style>{style}
 body {{ margin: 1em; background: #fff; color: #222; font-family: sans-serif; }} pre {{ font-size: 14px; }}
+h1 {{ overflow-wrap: anywhere; }} .highlight {{ overflow-x: auto; }}
 :target {{ background: #ffec99; display: inline-block; width: 100%; }}</style></head>
 <body><h1>{name}</h1>{code}</body></html>
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -86,6 +87,12 @@ def test_every_name_key_column_command_and_controller_is_in_the_reference(pages:
     text = {path.stem: html.unescape(page.text) for path, page in pages.items() if path.parent.name == "reference"}
     modules = {"__version__", "plot"}
     assert {f"queueing_ucrl.{name}" for name in set(names) - modules} <= anchors
+    gym = pytest.importorskip("queueing_ucrl.gym")
+    assert "TablePolicy" in vars(gym)
+    for name, thing in vars(gym).items():
+        if name[0] != "_" and getattr(thing, "__module__", "").startswith("queueing_ucrl"):
+            assert f"queueing_ucrl.gym.{name}" in anchors, name
+    assert not re.search(r"[A-Z]\w*Table\b|{'", re.sub("<[^>]*>", "", text["scenario-keys"]))  # names of the inside
     for key in {key for words in KEY_WORDS.values() for key in words}:
         assert f">{key}</span>" in text["scenario-keys"], key
     for name in COLUMN_WORDS:
@@ -113,6 +120,13 @@ def test_it_works_from_files_without_a_network(site: Path) -> None:
         page.goto((site / "search.html").as_uri() + "?q=trunk")
         found = page.locator("#search-results li")  # one comes after the other
         found.filter(has_text="TrunkReservation").first.wait_for()
+        page.goto((site / "search.html").as_uri() + "?q=lesson")
+        page.locator("#search-results li").filter(has_text="Lessons, to learn and to teach").first.wait_for()
+        page.set_viewport_size({"width": 390, "height": 800})
+        for path in sorted(site.rglob("*.html")):  # on a telephone only boxes scroll to the side, never the page
+            page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path.name
+        page.set_viewport_size({"width": 1280, "height": 800})
         page.goto((site / "architecture.html").as_uri())
         assert page.locator(".flowchart svg rect").count() >= 11
         assert page.locator(".flowchart text", has_text="simulation").first.is_visible()
