@@ -128,14 +128,14 @@ def _():
     by how long that was, and you have the share of time with $s$ calls. Ten independent runs give ten such shares for
     each $s$; their mean has an interval (Student's $t$, 95 %).
 
-    Move the sliders. **Load** is $\rho = \lambda / (c \mu)$: the work that comes, over the work that can be done.
+    Move the sliders. **Load** is $\lambda / (c \mu)$: the work that comes, over the work that can be done.
     """)
     return
 
 
 @app.cell(hide_code=True)
 def _():
-    load = mo.ui.slider(steps=[0.5, 0.7, 0.9, 1.0, 1.2], value=0.9, label=r"load $\rho$", show_value=True)
+    load = mo.ui.slider(steps=[0.5, 0.7, 0.9, 1.0, 1.2], value=0.9, label=r"load $\lambda / (c \mu)$", show_value=True)
     load
     return (load,)
 
@@ -163,7 +163,9 @@ def _(desk, lines, load):
 
 @app.cell(hide_code=True)
 def _(exact, here, lines, load, share, share_high, share_low):
-    inside = int(((share_low <= exact) & (exact <= share_high)).sum())
+    holding = (share_low <= exact) & (exact <= share_high)
+    inside = int(holding.sum())
+    missed = "" if holding[-1] else " The full desk's interval misses here, as one in twenty does."
     chart(
         "How much of the time there are s calls",
         f"At a load of {load.value} with {lines.value} lines to hold, the desk is full for a share {exact[-1]:.3g} of the "
@@ -175,7 +177,8 @@ def _(exact, here, lines, load, share, share_high, share_low):
         zero=True,
         whole=True,
         note="10 runs of 2,000 units of time from an empty desk; bars are 95 % intervals (Student's t). The formula is "
-        f"inside {inside} of {here.capacity + 1}: about one in twenty should miss, if each were on its own.",
+        f"inside {inside} of {here.capacity + 1}: about one in twenty should miss, if each were on its own."
+        f"{missed}",
     )
     return
 
@@ -191,7 +194,8 @@ def _():
     $$B = p(S),$$
 
     and for a desk without lines to hold ($S = c$) this is Erlang's formula of 1917. What gets through is
-    $\lambda (1 - B)$, and the agents are busy for a share $\rho (1 - B)$ of the time.
+    $\lambda (1 - B)$, and the agents are busy for a share
+    $\frac{\lambda}{c \mu} (1 - B)$ of the time.
 
     Below, the share of calls lost against the load, for the number of lines that you chose.
     """)
@@ -256,19 +260,34 @@ def _(load):
 
 
 @app.cell(hide_code=True)
-def _(choices, holds, load, losses):
+def _(choices, load, losses):
+    least = max(0.0, 1 - 1 / load.value)
     chart(
-        "Calls lost and time on hold, by the number of lines",
-        f"At a load of {load.value}, from 0 to 20 lines the share lost falls from {losses[0]:.3g} to {losses[-1]:.3g}, and "
-        f"the mean time on hold grows from 0 to {holds[-1]:.3g} lengths of a call.",
+        "Calls lost, by the number of lines",
+        f"At a load of {load.value}, from 0 to 20 lines the share lost falls from {losses[0]:.3g} to {losses[-1]:.3g}; with ever "
+        f"more lines it falls to {least:.3g}.",
         curve("share of calls lost", choices, losses),
-        curve("mean time on hold, in lengths of a call", choices, holds),
+        theory("with ever more lines", [0, 20], [least, least]),
         x="lines to hold",
-        y="share, or time",
+        y="share of calls lost",
         zero=True,
         whole=True,
-        note="By the formulas. Below a load of 1 lines cure the loss at little cost; above it the loss cannot fall "
-        "below 1 - 1/load, and every line is only more waiting.",
+        note="By the formulas. Below a load of 1 lines cure the loss; above it the loss cannot fall below 1 - 1/load.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def _(choices, holds, load):
+    chart(
+        "Time on hold, by the number of lines",
+        f"At a load of {load.value}, from 0 to 20 lines the mean time on hold grows from 0 to {holds[-1]:.3g} lengths of a call.",
+        curve("mean time on hold", choices, holds),
+        x="lines to hold",
+        y="lengths of a call",
+        zero=True,
+        whole=True,
+        note="By the formulas. Above a load of 1, where the loss hardly falls any more, every line is only more waiting.",
     )
     return
 
@@ -293,7 +312,7 @@ def _():
 
     /// details | Answer
     Yes, if the load is known: by Little's law for the agents alone, the mean number busy is $\lambda (1 - B)/\mu$, so
-    each is busy for a share $\rho (1 - B) = 0.95 \rho$ of the time. Nothing else is needed, not even exponential calls.
+    each is busy for a share $0.95$ times the load of the time. Nothing else is needed, not even exponential calls.
     ///
 
     **3.** Two desks of 3 agents with 5 lines each, both at load 0.9, are joined into one desk of 6 agents with 10

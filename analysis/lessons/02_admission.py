@@ -27,16 +27,18 @@ def _():
 
     One server, one place to wait: $c = 1$, $S = 2$. Service takes 1 on average ($\mu = 1$). *Gold* customers pay 10,
     *basic* ones 4; each kind comes at rate 1. Waiting costs nothing here. A policy says who gets in when $s = 0$ or
-    $s = 1$ are there. Gold always does, so three candidates are left; their long-run shares of time come from the balance
-    equations of lesson 1, and the **gain** $\rho$ (what is earned per unit of time) from those shares.
+    $s = 1$ are there. Let gold always in; then four candidates are left. Their long-run shares of time come from the
+    balance equations of lesson 1, and the **gain** $\rho$ (what is earned per unit of time; in books on queues the same letter is
+    often the load) from those shares.
 
     | basic gets in | weights of 0, 1, 2 | shares | gain $\rho$ |
     |---|---|---|---|
     | never | 1, 1, 1 | $\frac{1}{3}, \frac{1}{3}, \frac{1}{3}$ | $\frac{2}{3} \cdot 10 = 6.667$ |
     | at $s = 0$ | 1, 2, 2 | $\frac{1}{5}, \frac{2}{5}, \frac{2}{5}$ | $\frac{1}{5} \cdot 14 + \frac{2}{5} \cdot 10 = 6.8$ |
+    | at $s = 1$ only | 1, 1, 2 | $\frac{1}{4}, \frac{1}{4}, \frac{1}{2}$ | $\frac{1}{4} \cdot 10 + \frac{1}{4} \cdot 14 = 6$ |
     | at $s = 0$ and $s = 1$ | 1, 2, 4 | $\frac{1}{7}, \frac{2}{7}, \frac{4}{7}$ | $\frac{3}{7} \cdot 14 = 6$ |
 
-    The best is in the middle: let a basic customer in if nobody is there.
+    The best is the second: let a basic customer in if nobody is there.
     """)
     return
 
@@ -49,21 +51,22 @@ def _():
         basic = qu.JobClass("basic", arrival_rate=1.0, reward=basic_pays)
         return qu.Queue(servers=1, capacity=2, service_rate=1.0, classes=[gold, basic])
 
+    lets_basic_in = {"never": (0, 0), "at s = 0": (1, 0), "at s = 1 only": (0, 1), "at s = 0 and 1": (1, 1)}
     gains_by_code = [
-        qu.evaluate(small(4.0), qu.Policy.trunk_reservation([2, level], capacity=2)).gain for level in (0, 1, 2)
+        qu.evaluate(small(4.0), qu.Policy([[1, at0], [1, at1]])).gain for at0, at1 in lets_basic_in.values()
     ]
-    gains_by_hand = [20 / 3, 34 / 5, 42 / 7]
+    gains_by_hand = [20 / 3, 34 / 5, 24 / 4, 42 / 7]
     best_small = qu.solve(small(4.0))
-    return best_small, gains_by_code, gains_by_hand, small
+    return best_small, gains_by_code, gains_by_hand, lets_basic_in, small
 
 
 @app.cell(hide_code=True)
-def _(gains_by_code, gains_by_hand):
+def _(gains_by_code, gains_by_hand, lets_basic_in):
     table(
-        "The gain of the three policies",
+        "The gain of the four policies",
         pd.DataFrame(
             {
-                "basic gets in": ["never", "at s = 0", "at s = 0 and 1"],
+                "basic gets in": list(lets_basic_in),
                 "by hand": gains_by_hand,
                 "by code": gains_by_code,
             }
@@ -89,7 +92,7 @@ def _():
 
     Here $r_i(s)$ is what class $i$ brings if it is let in when $s$ are there: its pay, less the expected cost of its wait.
 
-    **By hand**, for the best of the three policies, $\rho = 6.8$:
+    **By hand**, for the best of the four policies, $\rho = 6.8$:
 
     - $s = 0$: both get in, nobody leaves. $6.8 = 14 - 2\, g(0)$, so $g(0) = 3.6$.
     - $s = 1$: gold gets in, one leaves. $6.8 = 10 - g(1) + g(0)$, so $g(1) = 6.8$.

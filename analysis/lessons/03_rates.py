@@ -92,7 +92,7 @@ def _():
 
 @app.cell(hide_code=True)
 def _():
-    hours = mo.ui.slider(steps=[2, 10, 40, 160, 640], value=10, label="hours of counting, $t$", show_value=True)
+    hours = mo.ui.slider(steps=[2, 10, 40, 160, 640], value=40, label="hours of counting, $t$", show_value=True)
     hours
     return (hours,)
 

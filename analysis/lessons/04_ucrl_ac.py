@@ -27,25 +27,33 @@ def _():
 
     All that it is told: the service rate $\mu$, what classes pay, and that the total arrival rate $\Lambda$ lies between
     $\Lambda_{\min}$ and $\Lambda_{\max}$. Time is cut into **episodes**. The first has length $t_1$, the $k$-th
-    $t_k = 2^{k-2} t_1$, so that each ends at twice the time of the one before. At the start of episode $k$:
+    $t_k = 2^{k-2} t_1$ from $k = 2$ on, so that each ends at twice the time of the one before. At the start of episode $k$:
 
     1. **Estimate**: $\hat\Lambda$ from the gaps between the $\nu$ arrivals of the episode just ended (very long gaps are left
        out), and each class's share $\hat p_i$ from the $N$ arrivals of all episodes.
     2. **Doubt**: with $\delta = 1 / (\mu t)$, $t$ the length of the episode just ended, both are known up to the radii below.
-    3. **Hope**: of all rates within $\varepsilon_\Lambda$ (and the bounds) and all shares within $\varepsilon_p$ in the sum of
-       their differences, take the best: the largest $\tilde\Lambda$, and as much as allowed moved to the class that brings most.
+    3. **Hope**: of all rates that are plausible and all shares within $\varepsilon_p$ in the sum of their differences, take the
+       best: the largest $\tilde\Lambda$, and as much as allowed moved to the class that brings most.
     4. **Plan** for these, by the rule of lesson 2, and work by the plan until the episode ends.
 
     The radii, for the total rate and for the shares of $m$ classes:
 
     $$\varepsilon_\Lambda = \frac{4 \Lambda_{\max}^2}{\Lambda_{\min}} \sqrt{\frac{2}{\nu} \,\log\,\frac{1}{\delta}}, \qquad \varepsilon_p = \sqrt{\frac{2 m}{N} \,\log\,\frac{2}{\delta}}.$$
 
+    Plausible is what lies within the bounds, within $\varepsilon_\Lambda$ of $\hat\Lambda$, and (Proposition 7.1) below a second limit.
+    For what is known first is the mean *gap*, up to $e = \varepsilon_\Lambda / \Lambda_{\max}^2$: $1 / \Lambda \ge 1 / \hat\Lambda - e$. So
+
+    $$\tilde\Lambda = \min\left(\hat\Lambda + \varepsilon_\Lambda,\; \frac{\hat\Lambda}{1 - \hat\Lambda\, e},\; \Lambda_{\max}\right),$$
+
+    the middle one where $\hat\Lambda\, e < 1$.
+
     **By hand.** The desk of lesson 2 ($\mu = 0.3$), bounds $1$ and $4$, $t_1 = 10$. After the first episode
     $\delta = 1 / (0.3 \cdot 10) = \frac{1}{3}$. Say 18 arrivals came in an episode of length 10:
 
     $$\varepsilon_\Lambda = \frac{4 \cdot 16}{1} \sqrt{\frac{2}{18} \ln\, 3} = 64 \cdot 0.3494 = 22.4.$$
 
-    An estimate of 2, give or take 22! So $\tilde\Lambda = \Lambda_{\max} = 4$, and will be for long.
+    An estimate of 2, give or take 22! And $e = 1.4$ is above $1 / \hat\Lambda$, so that the second limit says nothing. So
+    $\tilde\Lambda = \Lambda_{\max} = 4$, and will be for long.
     """)
     return
 
@@ -99,7 +107,15 @@ def _(episodes, upper):
     lengths = episodes["end"] - episodes["start"]
     radius_by_hand = radius(episodes["arrivals"], lengths).to_numpy()[:-1]  # what episode k + 1 uses
     radius_by_code = episodes["rate_radius"].to_numpy()[1:]
-    return radius_by_code, radius_by_hand
+
+    def largest_plausible(estimate, radius, high=float(upper.value)):
+        """The largest rate that is plausible: the least of the three limits."""
+        of_gaps = estimate * radius / high**2
+        second = np.where(of_gaps < 1, estimate / np.where(of_gaps < 1, 1 - of_gaps, 1.0), np.inf)
+        return np.minimum(np.minimum(estimate + radius, second), high)
+
+    most = largest_plausible(episodes["rate_estimate"].to_numpy()[1:], radius_by_code)
+    return most, radius_by_code, radius_by_hand
 
 
 @app.cell(hide_code=True)
@@ -114,7 +130,7 @@ def _(radius_by_code, radius_by_hand):
 
 
 @app.cell(hide_code=True)
-def _(episodes, upper):
+def _(episodes, most, upper):
     later = episodes.iloc[1:]
     ends = [*later["start"], episodes["end"].iloc[-1]]
 
@@ -122,7 +138,7 @@ def _(episodes, upper):
         """A value for each episode, the last one until the end."""
         return [*values, values.iloc[-1]]
 
-    least, most = later["rate_low"], np.minimum(later["rate_estimate"] + later["rate_radius"], upper.value)
+    least = later["rate_low"]
     chart(
         "The total arrival rate, as the learner sees it",
         f"The estimate is close to the true rate 2 from the start; the rate that is planned for begins at {upper.value:g} and "
@@ -132,7 +148,7 @@ def _(episodes, upper):
             ends,
             to_the_end(later["rate_estimate"]),
             to_the_end(least),
-            to_the_end(most),
+            to_the_end(pd.Series(most)),
             steps=True,
         ),
         curve("planned for", ends, to_the_end(later["optimistic_rate"]), steps=True),
@@ -140,7 +156,8 @@ def _(episodes, upper):
         x="time",
         y="customers per unit of time",
         log_x=True,
-        note="Band: the rates that the learner holds for possible, its confidence interval cut to the bounds. One run.",
+        note="Band: the rates that the learner holds for possible, to the least of the three limits; it plans for the band's "
+        "top. One run.",
     )
     return
 
@@ -221,7 +238,7 @@ def _():
     Read the picture honestly. The theorem's line lies above "earning nothing": at these times its constants promise nothing
     that is not trivial. Its *slope* is the message: one half, where a doorkeeper who never learns has slope one. And the
     learner itself does far better than it is promised, yet loses much for its caution about the rate: a learner with
-    the same data and no caution (vermilion) loses a tiny part of it. Why caution buys nothing here is the subject of lesson 6.
+    the same data and no caution (the dashed line) loses a tiny part of it. Why caution buys nothing here is the subject of lesson 6.
 
     ## Exercises
 
@@ -237,7 +254,9 @@ def _():
 
     /// details | Answer
     It is four times as wide, since $\Lambda_{\max}$ enters squared; so it takes sixteen times as many arrivals (and a
-    little more, for the logarithm). Move the slider from 2.5 to 6: bounds are information, and worth money.
+    little more, for the logarithm). But the plan does not wait for it: the second limit does not contain $\Lambda_{\max}$, only
+    $e$. Move the slider from 4 to 6: from episode 11 on, when the second limit is the least, the learner plans for the same
+    rates with both. A bound is worth money *before*, as long as nothing else limits the hope.
     ///
 
     **3.** In the first episode the learner supposes that *all* arrivals are gold and come at rate $\Lambda_{\max} = 4$. Which
@@ -251,7 +270,7 @@ def _():
 
     **Further reading.** L. Weber, A. Bušić, J. Zhu (2024), *Reinforcement Learning and Regret Bounds for Admission Control*,
     ICML; P. Auer, T. Jaksch, R. Ortner (2010), *Near-optimal regret bounds for reinforcement learning*, where the optimism in
-    episodes comes from; `docs/guarantees.md`, which carries the proof to shorter intervals.
+    episodes comes from; [docs/guarantees.md](../../docs/guarantees.md), which carries the proof to shorter intervals.
     """)
     return
 

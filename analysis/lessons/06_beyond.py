@@ -3,6 +3,8 @@ import marimo
 app = marimo.App(width="medium", app_title="6. Beyond optimism")
 
 with app.setup:
+    import warnings
+
     import marimo as mo
     import numpy as np
     from lesson_charts import bars, chart, curve, measured, theory
@@ -34,7 +36,8 @@ def _():
     $$d_0 + \sum_{k} \left(\min(q^{k+1}, T) - q^k\right) \sum_{n} \frac{e^{-\lambda q^k} (\lambda q^k)^n}{n!}\, d\!\left(\frac{n}{q^k}\right),$$
 
     $d_0$ for the first unit of time, in which everybody is let in who pays for his wait. No inequality, no constant: the
-    law of the loss is known because nobody's decisions change what is seen.
+    law of the loss is known because nobody's decisions change what is seen. (Lost is here the *pseudo regret*: each plan counts by
+    its long-run gain from its first moment on. What the queue still holds from the plan before is left out.)
     """)
     return
 
@@ -133,8 +136,8 @@ def _(best, expected_loss, grid, lost, rate, ratio):
 def _():
     mo.md(r"""
     Away from a flip (the plans change at 1.32 and at 2.21) the curve goes flat: **the loss is bounded for ever**, since the
-    chance of a wrong plan falls exponentially with time. Close to a flip it grows for longer, but there a wrong plan costs
-    next to nothing.
+    chance of a wrong plan falls exponentially with time. Close to a flip a wrong plan costs next to nothing *per unit of time*,
+    but it is taken for so much longer that more is lost in all, as we shall see now.
 
     ## Can anybody do better?
 
@@ -147,7 +150,8 @@ def _():
 
     to leading order, and the plain doorkeeper, reviewing always, loses just that: it is wrong with the very probability
     in the integral. With reviews $q$ times later each, it loses $(q - 1)/\ln\,q$ times as much: 1.049 for 1.1, and
-    1.443 for doubling. Try both above, at 2.1: the difference is the price of looking seldom.
+    1.443 for doubling. Try both above, at 2.1: the difference is the price of looking seldom. Note the $G$ below the line: the
+    closer to the flip, the more is lost in all; it only takes longer, a time of about $(\sigma / G)^2$.
     """)
     return
 
@@ -178,6 +182,9 @@ def _(limit_checked, price):
     A desk calls back people who asked for an offer. Most buy nothing; what a kind of lead is worth is seen **only if it is
     called**. A kind whose first few did not buy looks worthless, is never called again, and so never gets another
     chance. (`scenarios/sales-leads.toml`; eight runs, what each lost up to time 2,000.)
+
+    What a desk loses that never calls a kind again is known: the share $1 - \rho / \rho^*$ of the best, with $\rho$ the gain of the plan
+    that is left. The kinds are website (level 0 where it is given up), referred and partner.
     """)
     return
 
@@ -197,24 +204,32 @@ def _():
 def _(explores):
     leads = qu.load_scenario("sales-leads").system
     caller = qu.CertaintyEquivalent(rewards="unknown", exploration=explores.value)
-    stuck = [qu.simulate(leads, caller, horizon=2000.0, seed=1, replication=k).regret(kind="gap") for k in range(8)]
-    leads_lost = np.array([run["regret"].iloc[-1] for run in stuck])
+    runs = [qu.simulate(leads, caller, horizon=2000.0, seed=1, replication=k) for k in range(8)]
+    leads_lost = np.array([run.regret(kind="gap")["regret"].iloc[-1] for run in runs])
     leads_best = qu.solve(leads).gain * 2000.0
-    return leads_best, leads_lost
+    given_up = {"website given up": [0, 14, 14], "website and partner given up": [0, 14, 0]}
+    loses = {
+        name: 1 - 2000.0 * qu.evaluate(leads, qu.Policy.trunk_reservation(levels, 14)).gain / leads_best
+        for name, levels in given_up.items()
+    }
+    last_levels = [run.episodes["control_levels"].iloc[-1] for run in runs]
+    return given_up, last_levels, leads_best, leads_lost, loses
 
 
 @app.cell(hide_code=True)
-def _(explores, leads_best, leads_lost):
+def _(leads_best, leads_lost, loses):
     many = int((leads_lost > 0.1 * leads_best).sum())
     chart(
         "Eight desks that call back",
         f"{many} of 8 desks lose more than a tenth of the best; losses are {leads_lost.min():,.0f} to {leads_lost.max():,.0f}, the "
         f"best earns {leads_best:,.0f}.",
         bars("lost against the best, in percent", [f"{k + 1}" for k in range(8)], 100 * leads_lost / leads_best),
+        *[theory(name, ["1", "8"], [100 * share] * 2) for name, share in loses.items()],
         x="run",
         y="percent of the best",
-        note=f"{many} of 8 got stuck for ever. With an upper limit a class that was tried seldom is thought better than its "
-        "mean, so it is tried again until it has had its chance: here optimism earns its keep.",
+        note=f"{many} of 8 have given up a kind that pays, seen up to time 2,000; as nobody of it is called, nothing is learned "
+        "that could change it. With an upper limit a class that was tried seldom is thought better than its mean, so it is "
+        "tried again until it has had its chance: here optimism earns its keep.",
     )
     return
 
@@ -228,6 +243,10 @@ def _():
     believes in *one* rate. It takes the mean over what it saw, plans for that, and is wrong for ever, not because it
     counts too little but because it **believes in the wrong model**. Told that rates may depend on the number of guests, it
     counts state by state. (`scenarios/lunch-counter.toml`; mean of eight runs.)
+
+    Where it ends can be computed. A plan makes a law $p(s)$ of the line, the law makes mean rates $\sum_s p(s) \lambda_i(s)$, and
+    these make a plan. It stays where this circle closes, and from then on loses the same in every unit of time, for ever:
+    the slope of the dotted line.
     """)
     return
 
@@ -240,27 +259,62 @@ def _():
         "rates by state": qu.CertaintyEquivalent(arrivals="state-dependent"),
     }
     moments = np.array([250.0, 500, 1000, 1500, 2000])
-    counted = {
-        name: qu.replicate(counter, [one], horizon=2000.0, replications=8, seed=1, jobs=1, grid=moments).regret(
-            kind="gap"
-        )
-        for name, one in believers.items()
-    }
-    return (counted,)
+
+    def counted_by(learner):
+        """What a learner lost, by time. That it plans for other rates than the queue has is what we look at: no warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", qu.GuaranteeWarning)
+            study = qu.replicate(counter, [learner], horizon=2000.0, replications=8, seed=1, jobs=1, grid=moments)
+        return study.regret(kind="gap")
+
+    counted = {name: counted_by(learner) for name, learner in believers.items()}
+    return counted, counter
+
+
+@app.cell
+def _(counter):
+    def law(policy):
+        """p(0), ..., p(S) under a policy, by the balance equations."""
+        births = (counter.model.arrival_rates * policy.admits).sum(axis=1)
+        weights = np.cumprod([1.0, *births / counter.model.service_rates[1:]])
+        return weights / weights.sum()
+
+    def plan_for_means(policy):
+        """The plan for one rate a class, the mean of what is seen under a policy."""
+        means = law(policy)[:-1] @ counter.model.arrival_rates
+        seen = [
+            qu.JobClass(job.name, rate, job.reward, job.holding_cost)
+            for job, rate in zip(counter.classes, means, strict=True)
+        ]
+        return qu.solve(qu.Queue(5, 20, counter.service_rate, seen)).policy
+
+    def circle_closes_at():
+        """The plan that makes the rates for which it is the plan."""
+        found = plan_for_means(qu.Policy.admit_all(20, 2))
+        while (after := plan_for_means(found)) != found:
+            found = after
+        return found
+
+    ends_at = circle_closes_at()
+    lost_for_ever = qu.solve(counter).gain - qu.evaluate(counter, ends_at).gain
+    return ends_at, lost_for_ever, plan_for_means
 
 
 @app.cell(hide_code=True)
-def _(counted):
+def _(counted, ends_at, lost_for_ever):
     final = {name: table["mean"].iloc[-1] for name, table in counted.items()}
     chart(
         "The lunch counter",
         f"Up to time 2,000 the learner of one rate loses {final['one rate']:,.0f} and goes on at the same pace, the learner of "
         f"rates by state {final['rates by state']:,.0f}.",
         *[curve(name, t["time"], t["mean"], np.maximum(t["low"], 0), t["high"]) for name, t in counted.items()],
+        theory("where one rate ends", [0.0, 2000.0], [0.0, 2000.0 * lost_for_ever]),
         x="time",
         y="gap regret",
         zero=True,
-        note="8 runs; bands are 95 % intervals (Student's t). A straight line is a loss that never ends.",
+        note="8 runs; bands are 95 % intervals (Student's t). A straight line is a loss that never ends: "
+        f"the learner of one rate ends at the levels {ends_at.control_levels[0]} and {ends_at.control_levels[1]}, which lose "
+        f"{lost_for_ever:.3g} per unit of time.",
     )
     return
 
@@ -285,7 +339,7 @@ def _():
     **2.** Whom does certainty equivalence beat if it reviews only at doubling times, and by how much does it miss the limit?
 
     /// details | Answer
-    It still beats UCRL-AC, with the same schedule, by a factor of some thousand (`docs/beyond.md`: 0.03 % of its regret on the
+    It still beats UCRL-AC, with the same schedule, by a factor of some thousand ([docs/beyond.md](../../docs/beyond.md): 0.03 % of its regret on the
     paper's first queue). It misses the limit by $(2 - 1)/\ln 2 = 1.443$: 44 %.
     ///
 
@@ -297,7 +351,7 @@ def _():
     does not matter while it is turned away. It is a trap for what it *pays*.
     ///
 
-    **Further reading.** `docs/limits.md` (the limit, with many servers and small horizons), `docs/crowds.md` (rates that depend on
+    **Further reading.** [docs/limits.md](../../docs/limits.md) (the limit, with many servers and small horizons), [docs/crowds.md](../../docs/crowds.md) (rates that depend on
     the number of customers); L. Le Cam (1973), *Convergence of estimates under dimensionality restrictions*; T. L. Lai and
     H. Robbins (1982), *Iterated least squares in multiperiod control*, on certainty equivalence that gets stuck.
     """)

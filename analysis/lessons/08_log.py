@@ -382,7 +382,7 @@ def _(bootstrap, day_cv, n_alike, n_differ, of_plans, own_rates, rate, tested_da
     the plan that a textbook would have made, and not with the bank.
 
     **Take away:** the failure of "all days are alike" hurts the *promise* more than the *plan*. Knowing the day's level in the
-    morning would be worth more than a better formula (`docs/case-bank.md` reckons it for the whole week).
+    morning would be worth more than a better formula ([docs/case-bank.md](../../docs/case-bank.md) reckons it for the whole week).
 
     ## A second log: two kinds of requests
     """)
@@ -414,7 +414,7 @@ def _(requests, service):
     if service is None:
         _shown = """
     The second log of this lesson, an hour of a language model service (Azure LLM inference trace 2023), does not lie beside the
-    repository where this page was made, and is left out. `docs/case-azure.md` has what it says.
+    repository where this page was made, and is left out. [docs/case-azure.md](../../docs/case-azure.md) has what it says.
     """
     else:
         _ratio = service.services.same.largest_ratio
@@ -429,7 +429,7 @@ def _(requests, service):
     Of all that fails, one thing turns the plan around: work differs by class, by a factor of {_ratio:.3g}. The plan for
     *one* mean work (lesson 7!) promises {_promise.promised:.4g} cents a second and earns {_promise.earned.mean:.4g}
     ± {_promise.earned.half_width:.2g} in the fitted world: {_promise.share:.0%} too much promised, and the wrong class is turned
-    away. `docs/case-azure.md` plays better tables on the log.
+    away. [docs/case-azure.md](../../docs/case-azure.md) plays better tables on the log.
     """
     mo.md(_shown)
     return
@@ -479,8 +479,8 @@ def _():
     ///
 
     **Further reading.** L. Brown et al. (2005), *Statistical analysis of a telephone call center*; B. Efron, R. Tibshirani (1993),
-    *An Introduction to the Bootstrap*; `docs/case-bank.md` (all hours of the week), `docs/case-azure.md`, `docs/fitting.md`,
-    `docs/replay.md`.
+    *An Introduction to the Bootstrap*; [docs/case-bank.md](../../docs/case-bank.md) (all hours of the week), [docs/case-azure.md](../../docs/case-azure.md), [docs/fitting.md](../../docs/fitting.md),
+    [docs/replay.md](../../docs/replay.md).
     """)
     return
 

@@ -12,6 +12,7 @@ import argparse
 import html
 import importlib.util
 import itertools
+import os
 import re
 import sys
 import time
@@ -21,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 from lesson_charts import Picture, Table
 
@@ -33,6 +35,8 @@ from queueing_ucrl.report.vega_bundle import vega
 FOLDER = Path(__file__).parent
 PAGES = FOLDER / "pages"
 OUT = FOLDER / "build"
+DOCS = FOLDER.parents[1] / "docs"
+TO_DOCS = 'href="../../docs/'  # what a notebook writes, from its own folder
 MATHS = re.compile(r'<marimo-tex class="arithmatex">(.*?)</marimo-tex>', re.DOTALL)
 MOST_VARIANTS = 30  # of one cell; more would make the page heavy
 
@@ -254,19 +258,26 @@ def page_of(lesson: Lesson, names: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def _way(folder: Path, to: Path) -> str:
+    """The link from a page in a folder to a file of the repository."""
+    return quote(Path(os.path.relpath(to, folder.resolve())).as_posix())
+
+
 def build(folder: Path, paths: Sequence[Path] | None = None) -> list[Path]:
     """Make the pages of the lessons, and of all lessons the first page."""
     lessons = [Lesson(path) for path in (notebooks() if paths is None else paths)]
     names = [(f"{lesson.path.stem}.html", lesson.title) for lesson in lessons]
     folder.mkdir(parents=True, exist_ok=True)
+    to_docs = f'href="{html.escape(_way(folder, DOCS))}/'
     files = []
     for lesson, (name, _) in zip(lessons, names, strict=True):
         files.append(folder / name)
-        write_atomically(files[-1], page_of(lesson, names).encode())
+        write_atomically(files[-1], page_of(lesson, names).replace(TO_DOCS, to_docs).encode())
     first = render(
         "index.html",
         PAGES,
         lessons=[(name, lesson.title, lesson.question) for lesson, (name, _) in zip(lessons, names, strict=True)],
+        teaching=_way(folder, FOLDER / "TEACHING.md"),
         style=source("report.css", file=True) + source((PAGES / "lesson.css").read_text("utf-8")),
     )
     write_atomically(folder / "index.html", first.encode())

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 import queueing_ucrl as qu
 
@@ -61,31 +64,37 @@ def test_lesson_1_has_the_law_of_the_queue(defs_of: Defs) -> None:
     assert_allclose(defs["exact"][-1], everybody.blocking, rtol=1e-12)
     assert_allclose(defs["holds"][5], everybody.mean_wait[0], rtol=1e-12)
     assert_allclose(defs["losses"][5], everybody.blocking, rtol=1e-12)
+    lost = [defs["balance"](3.6, 3, 3 + lines)[-1] for lines in (20, 200)]  # above a load of 1: flat at 1 - 1/load
+    assert 1 / 6 < lost[1] < lost[0] < 1.1 / 6
     far = np.abs(defs["share"] - defs["exact"]) / (defs["share_high"] - defs["share"])
     assert far.max() < 3  # nine intervals of ten runs: beyond 6.8 standard errors, 1 in 1000 in all
     assert f"{defs['balance'](2.7, 3, 8)[-1]:.4f}" == "0.0853"  # the exercises' numbers
     assert f"{defs['balance'](5.4, 6, 16)[-1]:.4f}" == "0.0336"
 
 
-def exact_gain(basic_level: int, pays: Fraction) -> Fraction:
+def exact_gain(basic_gets_in: tuple[int, int], pays: Fraction) -> Fraction:
     """The gain on three states (c = 1, S = 2, all rates 1; gold pays 10) in exact arithmetic."""
-    birth = [Fraction(2) if s < basic_level else Fraction(1) for s in (0, 1)]
+    birth = [Fraction(1 + let_in) for let_in in basic_gets_in]
     weights = [Fraction(1), birth[0], birth[0] * birth[1]]
-    reward = [10 + pays if s < basic_level else Fraction(10) for s in (0, 1)]
+    reward = [10 + pays * let_in for let_in in basic_gets_in]
     return sum(w * r for w, r in zip(weights, reward, strict=False)) / sum(weights)
 
 
 def test_lesson_2_has_the_prices_of_three_states(defs_of: Defs) -> None:
     defs = defs_of("02_admission")
-    exact = [exact_gain(level, Fraction(4)) for level in (0, 1, 2)]
-    assert exact == [Fraction(20, 3), Fraction(34, 5), Fraction(6)]
+    never, at_0, at_1, always = candidates = [(0, 0), (1, 0), (0, 1), (1, 1)]
+    exact = [exact_gain(basic_gets_in, Fraction(4)) for basic_gets_in in candidates]
+    assert exact == [Fraction(20, 3), Fraction(34, 5), Fraction(6), Fraction(6)]
+    assert list(defs["lets_basic_in"].values()) == candidates
     assert_allclose(defs["gains_by_hand"], [float(gain) for gain in exact], rtol=1e-14)
     assert_allclose(defs["gains_by_code"], defs["gains_by_hand"], rtol=1e-14)
     assert_allclose(defs["best_small"].relative_bias, [3.6, 6.8], rtol=1e-14)
     assert defs["best_small"].policy.control_levels == (2, 1)
     # exercise 1: the flips
-    assert exact_gain(0, Fraction(10, 3)) == exact_gain(1, Fraction(10, 3))
-    assert exact_gain(1, Fraction(15, 2)) == exact_gain(2, Fraction(15, 2))
+    assert exact_gain(never, Fraction(10, 3)) == exact_gain(at_0, Fraction(10, 3))
+    assert exact_gain(at_0, Fraction(15, 2)) == exact_gain(always, Fraction(15, 2))
+    for pays in (Fraction(1), Fraction(10, 3), Fraction(5), Fraction(15, 2), Fraction(9)):  # the fourth is best nowhere
+        assert exact_gain(at_1, pays) < max(exact_gain(one, pays) for one in (never, at_0, always))
 
 
 def test_lesson_2_has_the_levels_of_the_desk(defs_of: Defs) -> None:
@@ -141,6 +150,23 @@ def test_lesson_4_follows_the_algorithm(defs_of: Defs) -> None:
     assert 64**2 * 18 == 73_728
 
 
+def test_lesson_4_plans_for_the_least_of_three_limits(defs_of: Defs) -> None:
+    defs = defs_of("04_ucrl_ac")
+    planned_for = defs["episodes"]["optimistic_rate"].to_numpy()[1:]
+    assert_allclose(defs["most"], planned_for, rtol=1e-12)  # the band's top
+    assert planned_for[-1] < 0.9 * (defs["episodes"]["rate_estimate"] + defs["episodes"]["rate_radius"]).iloc[-1]
+    runs = [
+        qu.simulate(
+            defs["queue"], qu.UcrlAc(arrival_rate_bounds=(1.0, high), first_episode=10.0), horizon=200_000.0, seed=7
+        )
+        for high in (4.0, 6.0)
+    ]
+    four, six = (run.episodes["optimistic_rate"].to_numpy() for run in runs)
+    assert (four[:10] < six[:10]).all()  # exercise 2: from episode 11 on the bound counts no more
+    assert_allclose(four[10:], six[10:], rtol=1e-12)
+    assert list(runs[0].episodes["control_levels"][10:]) == list(runs[1].episodes["control_levels"][10:])
+
+
 def test_lesson_4_the_theorem_holds_and_is_not_trivial_in_its_order(defs_of: Defs) -> None:
     defs = defs_of("04_ucrl_ac")
     assert (defs["of_learner"]["high"].to_numpy() <= defs["promised"]).all()
@@ -163,6 +189,39 @@ def test_lesson_5_has_the_diameter(defs_of: Defs) -> None:
     assert last["certainty-equivalent"] < 0.2 * min(last["ucrl2"], last["psrl"])
 
 
+def test_lesson_5_says_which_way_is_the_longest(defs_of: Defs) -> None:
+    passage_times = defs_of("05_general")["passage_times"]
+    for load in (0.5, 0.7, 1.0, 1.5, 2.5):  # the slider's, with two servers of rate 0.6
+        up, down = passage_times(load * 1.2, 2, 30, 0.6)
+        assert (up > down) == (load < 2)
+        further = passage_times(load * 1.2, 2, 3000, 0.6)[0] if load >= 1 else 0.0
+        if load == 1.0:
+            assert 0.9 < further / up / 100**2 < 1.0  # like S^2
+        elif load > 1:
+            assert 0.9 < further / up / 100 < 1.1  # like S
+        else:  # more than geometrically in 1 / load
+            assert up / passage_times(load * 1.2, 2, 20, 0.6)[0] > load**-10
+    ups = [passage_times(0.84, 2, s, 0.6)[0] for s in range(31)]
+    each = np.diff(ups)
+    ratio = np.minimum(np.arange(1, 30), 2) * 0.6 / 0.84
+    assert (each[1:] > ratio * each[:-1]).all()  # more than mu(s) / Lambda times the one before
+
+
+def test_lesson_5_has_the_slope_of_letting_all_in(defs_of: Defs) -> None:
+    defs = defs_of("05_general")
+    rate = [Fraction(6, 5)] * 5  # load 1: Lambda = 1.2; brings 20 and 10, less 0.1 k / 1.2 in line
+    weights, brings = [Fraction(1)], Fraction(0)
+    for s, births in enumerate(rate):
+        wait = Fraction(max(s - 1, 0)) / Fraction(6, 5)
+        brings += weights[-1] * births * (15 - wait / 10)
+        weights.append(weights[-1] * births / (min(s + 1, 2) * Fraction(3, 5)))
+    everybody = float(brings / sum(weights))
+    assert_allclose(defs["everybody_loses"], qu.solve(defs["arena"]).gain - everybody, rtol=1e-9)
+    last = defs["regret"].groupby("controller", sort=False).last().loc["admit-all"]
+    assert abs(last["mean"] - 600 * defs["everybody_loses"]) < 3 * (last["high"] - last["mean"])  # 8 errors: 1 in 700
+    assert last["high"] < defs["regret"].groupby("controller", sort=False).last().loc["ucrl2", "low"]
+
+
 def test_lesson_6_the_sum_and_the_limit(defs_of: Defs) -> None:
     import mpmath
 
@@ -182,6 +241,26 @@ def test_lesson_6_has_its_traps(defs_of: Defs) -> None:
     assert (defs["leads_lost"] > 0.1 * defs["leads_best"]).any()
     one, by_state = (defs["counted"][name]["mean"].iloc[-1] for name in ("one rate", "rates by state"))
     assert by_state < one / 2
+    # what a desk that has given up a kind loses, in exact arithmetic's place a linear system; its runs lie beside it
+    names = {levels: name for name, levels in ((n, tuple(at)) for n, at in defs["given_up"].items())}
+    assert {tuple(levels) for levels in defs["last_levels"]} == set(names)
+    for levels, name in names.items():
+        share = defs["leads_lost"][[tuple(at) == levels for at in defs["last_levels"]]] / defs["leads_best"]
+        half = stats.t.ppf(0.9995, len(share) - 1) * share.std(ddof=1) / math.sqrt(len(share))
+        assert abs(share.mean() - defs["loses"][name]) < half  # two of them: 1 in 500
+
+
+def test_lesson_6_computes_where_one_rate_ends(defs_of: Defs) -> None:
+    defs = defs_of("06_beyond")
+    ends_at = defs["ends_at"]
+    assert defs["plan_for_means"](ends_at) == ends_at
+    plans = [defs["plan_for_means"](qu.Policy.trunk_reservation([20, M], 20)).control_levels for M in range(21)]
+    assert [M for M in range(21) if plans[M] == (20, M)] == [16]  # the circle closes nowhere else
+    assert ends_at.control_levels == (20, 16)
+    grown = defs["counted"]["one rate"]  # from 1,000 to 2,000: the same pace, by its own interval
+    slope = (grown["mean"].iloc[-1] - grown["mean"].iloc[-3]) / 1000.0
+    half = (grown["high"].iloc[-1] - grown["low"].iloc[-1]) / 2 / 1000.0
+    assert abs(slope - defs["lost_for_ever"]) < 3 * half
 
 
 def balance_gain(queue: qu.Queue, policy: qu.Policy) -> float:
@@ -256,6 +335,29 @@ def test_lesson_7_reckons_by_the_hour(defs_of: Defs) -> None:
         for hours, seen in zip(defs["hub_tried"], defs["hub_seen"][:, k], strict=True):
             exact = gains[name][list(defs["hours_tried"]).index(hours)]
             assert abs(seen[0] - exact) < 3 * (seen[2] - seen[0])  # nine intervals of ten runs: 1 in 1000 in all
+
+
+def test_lesson_7_its_equation_holds_where_rates_stay(defs_of: Defs) -> None:
+    defs = defs_of("07_world")
+    for factor in (0.4, 1.0, 2.0):
+        queue = defs["day"](1.0, factor)
+        best = qu.solve(queue)
+        zeros = defs["right_side"](queue, best.relative_bias, best.gain)
+        assert zeros.shape == (19,)
+        assert_allclose(zeros, 0.0, atol=1e-10 * best.gain)
+    text = (LESSONS / "07_world.py").read_text("utf-8")
+    assert r"+ \min(s, c)\,\mu\, g(s - 1, t) - \rho" in text  # as the code has it
+
+
+def test_lesson_7_impatience_promises_no_levels_and_this_desk_has_them(defs_of: Defs) -> None:
+    defs = defs_of("07_world")
+    pair = [qu.JobClass("a", 2.0, 4.0, reward_at="start"), qu.JobClass("b", 4.0, 1.0)]
+    best = qu.solve(qu.Queue(1, 4, 1.0, pair, patience=qu.Exponential(1.0)))
+    assert_allclose(best.relative_bias, [20 / 9, 4 / 3, 26 / 27, 8 / 9], rtol=1e-12)
+    assert best.policy.admits[:, 1].tolist() == [False, False, True, True]
+    for theta in (0.25, 0.5, 1.0, 2.0):
+        for load in defs["loads"]:
+            assert qu.solve(defs["centre"](load, theta)).policy.is_trunk_reservation
 
 
 def test_lesson_7_looks_ahead(defs_of: Defs) -> None:
@@ -356,6 +458,16 @@ def test_steps_of_code_that_show_nothing_stand_with_the_next_one() -> None:
         ("e = 5", 1, None),
         ("f = 6", 0, None),
     ]
+
+
+def test_links_to_the_documentation_lead_there_from_wherever_the_pages_are(tmp_path: Path) -> None:
+    pages = pytest.importorskip("lesson_pages")
+    links = [link for name in NAMES for link in re.findall(r"\]\((\S+?\.md)[)#]", (LESSONS / f"{name}.py").read_text())]
+    assert len(links) > 8
+    for link in links:
+        assert (LESSONS / link).is_file(), link
+    for folder in (LESSONS / "build", tmp_path / "a folder" / "b"):
+        assert (folder / unquote(pages._way(folder, pages.DOCS)) / "limits.md").resolve().is_file()
 
 
 def test_the_command_without_arguments_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
