@@ -1,9 +1,9 @@
 """Many stepped runs of one system, each taken on to its next arrival with room by one call of compiled code.
 
-Those of a plain system have a loop of their own (`plain_runs`). Of any other each run is a `SteppedKernel` with its own
-state. Compiled code is given where the states are (the addresses of their arrays), and one of them for the shapes,
-which are all alike: views without an owner, whose references nobody counts, cost nothing to make, where a list of
-states would count those to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask.
+Those of a plain system have a loop of their own (`many_plain_runs`). Of any other each run is a `SteppedKernel` with
+its own state. Compiled code is given where the states are (the addresses of their arrays), and one of them for the
+shapes, which are all alike: views without an owner, whose references nobody counts, cost nothing to make, where a list
+of states would count those to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import uncounted, uncounted_inlined
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.simulation import general_loop
-from queueing_ucrl.simulation.door_loop import AT_END, AT_START, DONE, NO_ROOM, NOBODY, PAID_AT, Door, Waits, charge
 from queueing_ucrl.simulation.kernel import is_plain
 from queueing_ucrl.simulation.kernel_state import (
     ADMITTED,
@@ -36,9 +35,20 @@ from queueing_ucrl.simulation.kernel_state import (
     earliest,
 )
 from queueing_ucrl.simulation.ledger import ABANDONED, BLOCKED, DEPARTED, STARTED
-from queueing_ucrl.simulation.plain_runs import PlainRuns, jobs_kept
 from queueing_ucrl.simulation.settings import RunSettings
-from queueing_ucrl.simulation.steps import SteppedKernel
+from queueing_ucrl.simulation.stepping.many_plain_runs import PlainRuns, jobs_kept
+from queueing_ucrl.simulation.stepping.one_run import SteppedKernel
+from queueing_ucrl.simulation.stepping.plain_loop import (
+    AT_END,
+    AT_START,
+    DONE,
+    NO_ROOM,
+    NOBODY,
+    PAID_AT,
+    Door,
+    Waits,
+    charge,
+)
 
 LINE = 64  # bytes
 WAITS_KEPT = 32  # of each run

@@ -1,4 +1,4 @@
-"""Many stepped runs of one plain system: what `many_steps` does for any, by a loop of its own (`door_loop`)."""
+"""Many stepped runs of one plain system: what `many_runs` does for any, by a loop of its own (`plain_loop`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.model.costs import Free, Linear
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
-from queueing_ucrl.simulation.door_loop import (
+from queueing_ucrl.simulation.ledger import Waits as Costs
+from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.sources import Source, job_block, job_sources
+from queueing_ucrl.simulation.stepping.plain_loop import (
     DONE,
     NOBODY,
     PAID_AT,
@@ -25,9 +28,6 @@ from queueing_ucrl.simulation.door_loop import (
     charge,
     run_worlds,
 )
-from queueing_ucrl.simulation.ledger import Waits as Costs
-from queueing_ucrl.simulation.seeding import Randomness
-from queueing_ucrl.simulation.sources import Source, job_block, job_sources
 from queueing_ucrl.simulation.tournament import tournament
 
 JOBS_KEPT = 2048  # of each class in each run
