@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from queueing_ucrl.accounts.log_rows import EVENTS as EVENTS
+from queueing_ucrl.arrays import Int8, Int32, record_type
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed
@@ -30,20 +31,22 @@ ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
 ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
 REWARDED = {"admission": ADMIT, "start": START, "end": DEPART}  # by JobClass.reward_at
 
-# what an engine writes down of an event; the other columns follow from it
-ROW = np.dtype(
-    [
-        ("time", np.float64),
-        ("job", np.int64),
-        ("wait", np.float64),
-        ("in_system", np.int32),
-        ("episode", np.int32),
-        ("job_class", np.int32),
-        ("server", np.int32),  # -1: none; at a shift: servers on duty, at an environment's row: its state
-        ("event", np.int8),
-        ("pay", np.float64),  # of the job at this event; 0 where all jobs of a class pay alike, which is known
-    ]
-)
+
+class Row:
+    """What an engine writes down of an event; the other columns follow from it."""
+
+    time: float
+    job: int
+    wait: float
+    in_system: Int32
+    episode: Int32
+    job_class: Int32
+    server: Int32  # -1: none; at a shift: servers on duty, at an environment's row: its state
+    event: Int8
+    pay: float  # of the job at this event; 0 where all jobs of a class pay alike, which is known
+
+
+ROW = record_type(Row)
 ROW_GROUP = 250_000
 
 

@@ -30,6 +30,7 @@ from queueing_ucrl.simulation.kernel_state import (
     FULL,
     REFILL,
     Buffers,
+    Clock,
     GeneralState,
     Tallied,
     earliest,
@@ -78,7 +79,7 @@ def _at(typing: Any, like: Any, addresses: Any) -> Any:
         listed, which = make_array(addresses)(context, builder, arguments[1]), itertools.count()
 
         def laid_out(kind: Any, value: Any) -> Any:
-            if isinstance(kind, types.BaseTuple):
+            if not isinstance(kind, types.Array):  # a named tuple
                 parts = [laid_out(inner, builder.extract_value(value, k)) for k, inner in enumerate(kind)]
                 return context.make_tuple(builder, kind, parts)
             place = [context.get_constant(types.intp, next(which))]
@@ -125,7 +126,7 @@ def _moved(state: Any, memory: np.ndarray[Any, Any]) -> Any:
 
 
 @uncounted_inlined
-def _decide(clock: Any, door: Door, w: int) -> None:
+def _decide(clock: Clock, door: Door, w: int) -> None:
     if door.decision[w] != NOBODY:
         clock.decision = door.decision[w]
         door.decided[w] = True
@@ -134,7 +135,7 @@ def _decide(clock: Any, door: Door, w: int) -> None:
 
 
 @uncounted_inlined
-def _take_waits(clock: Any, buffers: Buffers, waits: Waits, w: int) -> None:
+def _take_waits(clock: Clock, buffers: Buffers, waits: Waits, w: int) -> None:
     """Keep them until somebody knows what they cost."""
     for k in range(clock.used_waits):
         place = waits.used[0]
@@ -146,7 +147,7 @@ def _take_waits(clock: Any, buffers: Buffers, waits: Waits, w: int) -> None:
 
 
 @uncounted_inlined
-def _arrive(clock: Any, reason: int, come: FloatArray, horizon: float, door: Door, w: int) -> None:
+def _arrive(clock: Clock, reason: int, come: FloatArray, horizon: float, door: Door, w: int) -> None:
     """Who is at the door, or why the run came back."""
     door.came_back[w] = clock.empty if reason == REFILL else DONE
     door.time[w], door.job_class[w] = horizon, NOBODY
