@@ -19,7 +19,7 @@ from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.simulation.event_log import MemoryLog
 from queueing_ucrl.simulation.settings import RunSettings
-from queueing_ucrl.simulation.steps import SteppedKernel
+from queueing_ucrl.simulation.stepping.one_run import SteppedKernel
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,8 +21,8 @@ from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import read_only, whole
 from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario import Scenario
-from queueing_ucrl.simulation.door_loop import NOBODY
-from queueing_ucrl.simulation.many_steps import stepped_runs
+from queueing_ucrl.simulation.stepping.many_runs import stepped_runs
+from queueing_ucrl.simulation.stepping.plain_loop import NOBODY
 
 MASKED = " and reset_mask"
 

@@ -16,34 +16,41 @@ JUMPS_AT_A_TIME = 256  # the path does not depend on it
 class ChainPath:
     """From state e to f at rates[e, f] (the diagonal does not count), from `start` at time 0 on.
 
-    It is read forward: what lies before the last time that was asked for is forgotten, so memory stays flat.
+    It is read forward, by who asks for the states `at` times or by who takes all its `jumps`, not by both. What lies
+    before the last time that was asked for is forgotten, so memory stays flat. Can be copied and pickled at any time.
     """
 
     def __init__(self, rates: FloatArray, start: int, sojourns: np.random.Generator, jumps: np.random.Generator):
         self.rates = np.where(np.eye(len(rates), dtype=bool), 0.0, rates)
         self.sojourns, self.uniforms = Exponentials(sojourns), Uniforms(jumps)
+        self.now, self.state = 0.0, start  # as far as it is laid out
         self.times, self.states = np.zeros(1), np.array([start], dtype=np.int64)  # states[k] from times[k] on
 
     def at(self, times: FloatArray) -> IntArray:
-        """The states at these times, which are finite and never decrease, not below those asked for before."""
-        while self.times[-1] <= times[-1]:
-            self.extend()
-        places = np.searchsorted(self.times, times, side="right") - 1
-        states = self.states[places]
-        self.times, self.states = self.times[places[-1] :], self.states[places[-1] :]
-        return states
+        """The states at these times, which never decrease, not below those asked for before.
 
-    def extend(self) -> None:
-        """Some more jumps."""
+        At a jump, the state after it; at an infinite time, the last state that is known.
+        """
+        while self.times[-1] <= times[-1] < math.inf:
+            jumped, states = self.jumps()
+            self.times, self.states = np.concatenate([self.times, jumped]), np.concatenate([self.states, states])
+        places = np.searchsorted(self.times, times, side="right") - 1
+        found = self.states[places]
+        self.times, self.states = self.times[places[-1] :], self.states[places[-1] :]
+        return found
+
+    def jumps(self) -> tuple[FloatArray, IntArray]:
+        """The next jumps: when, and to which states."""
         sojourns, uniforms = np.empty(JUMPS_AT_A_TIME), np.empty(JUMPS_AT_A_TIME)
         self.sojourns.fill(sojourns)
         self.uniforms.fill(uniforms)
-        times, states = jumps(self.rates, self.times[-1], self.states[-1], sojourns, uniforms)
-        self.times, self.states = np.concatenate([self.times, times]), np.concatenate([self.states, states])
+        times, states = next_jumps(self.rates, self.now, self.state, sojourns, uniforms)
+        self.now, self.state = float(times[-1]), int(states[-1])
+        return times, states
 
 
 @compiled
-def jumps(
+def next_jumps(
     rates: FloatArray, now: float, state: int, sojourns: FloatArray, uniforms: FloatArray
 ) -> tuple[FloatArray, IntArray]:
     """When the chain jumps next, and where to: from standard exponential sojourns and uniform numbers."""

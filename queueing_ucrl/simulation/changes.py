@@ -16,7 +16,7 @@ from queueing_ucrl.model.environment import Environment
 from queueing_ucrl.model.laws import Law, Stream
 from queueing_ucrl.model.servers import Breakdowns, Shifts
 from queueing_ucrl.model.system import System
-from queueing_ucrl.simulation.environment_path import EnvironmentPath
+from queueing_ucrl.simulation.environment_path import environment_path
 from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.simulation.sources import checked_stream, initial_jobs
 
@@ -54,7 +54,7 @@ class _Environment:
     """Its jumps; where the number of servers changes with one, a shift follows at the same time."""
 
     def __init__(self, environment: Environment, randomness: Randomness) -> None:
-        self.path, self.servers = EnvironmentPath(environment, randomness), environment.servers
+        self.path, self.servers = environment_path(environment, randomness), environment.servers
         self.state = environment.start
         self.times: list[float] = []  # of the jumps that were drawn, the last first
         self.states: list[int] = []

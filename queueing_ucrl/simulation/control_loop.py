@@ -238,17 +238,13 @@ class ControlLoop:
     ) -> Tally:
         """What was seen since the last call, from the ledger's running totals and what the engine counted by episode.
 
-        sums: of the gaps between arrivals, of the truncated ones, of waiting; and the environment's state. Where c
-        servers are there at all times, busy and waiting time follow from the time in each state.
+        sums: of the gaps between arrivals, of the truncated ones, of waiting; and the environment's state.
         """
         ledger, (gap_sum, truncated_gap_sum, waiting_time, environment) = self.ledger, sums
         since = ledger.counts - self._counts
         admissions, rejections = ledger.admitted - self._admitted, ledger.rejected - self._rejected
         departed = since[DEPARTED]
-        if self._steady:
-            busy_time, waiting_time = np.add.reduce(self._busy_and_waiting * time_in_state, axis=1).tolist()
-        else:
-            busy_time = float(sum(busy_time_by_class.tolist()))
+        busy_time, waiting_time = self._busy_and_waiting_time(time_in_state, busy_time_by_class, waiting_time)
         seen = Tally(
             now=now,
             duration=now - self._began,
@@ -276,6 +272,15 @@ class ControlLoop:
         self._admitted += admissions
         self._rejected[:] = ledger.rejected
         return seen if self.sees_rejected else self._of_admitted(seen)
+
+    def _busy_and_waiting_time(
+        self, time_in_state: FloatArray, busy_time_by_class: FloatArray, waiting_time: float
+    ) -> tuple[float, float]:
+        """Where c servers are there at all times, both follow from the time in each state."""
+        if self._steady:
+            busy_time, waiting_time = np.add.reduce(self._busy_and_waiting * time_in_state, axis=1).tolist()
+            return busy_time, waiting_time
+        return float(sum(busy_time_by_class.tolist())), waiting_time
 
     def _of_admitted(self, seen: Tally) -> Tally:
         """The tally for who sees no more than the jobs that were let in, and knows when the door was open."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from queueing_ucrl.accounts.log_rows import EVENTS as EVENTS
+from queueing_ucrl.arrays import BoolArray, FloatArray, Int8, Int32, record_type
 from queueing_ucrl.files import naming, part_of, put_in_place
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.checks import listed
@@ -30,20 +31,22 @@ ADMIT, REJECT, BLOCK, START, DEPART, REVIEW = range(6)
 ABANDON, RESUME, BREAKDOWN, REPAIR, SHIFT, HAND_OVER, ENVIRONMENT, INITIAL = range(6, 14)
 REWARDED = {"admission": ADMIT, "start": START, "end": DEPART}  # by JobClass.reward_at
 
-# what an engine writes down of an event; the other columns follow from it
-ROW = np.dtype(
-    [
-        ("time", np.float64),
-        ("job", np.int64),
-        ("wait", np.float64),
-        ("in_system", np.int32),
-        ("episode", np.int32),
-        ("job_class", np.int32),
-        ("server", np.int32),  # -1: none; at a shift: servers on duty, at an environment's row: its state
-        ("event", np.int8),
-        ("pay", np.float64),  # of the job at this event; 0 where all jobs of a class pay alike, which is known
-    ]
-)
+
+class Row:
+    """What an engine writes down of an event; the other columns follow from it."""
+
+    time: float
+    job: int
+    wait: float
+    in_system: Int32
+    episode: Int32
+    job_class: Int32
+    server: Int32  # -1: none; at a shift: servers on duty, at an environment's row: its state
+    event: Int8
+    pay: float  # of the job at this event; 0 where all jobs of a class pay alike, which is known
+
+
+ROW = record_type(Row)
 ROW_GROUP = 250_000
 
 
@@ -118,17 +121,12 @@ class EventTable:
             )
         return values
 
-    def columns(self, rows: np.ndarray[Any, Any]) -> pa.Table:
-        """A table of the log's columns."""
-        import pyarrow as pa
-
-        event, job_class, in_system = rows["event"], rows["job_class"], rows["in_system"]
-        server = np.ascontiguousarray(rows["server"])
-        admitted, waited, nobody = event == ADMIT, (event == START) | (event == ABANDON), job_class < 0
-        count = len(rows)
-        reward, expected, cost = np.zeros((3, count))
-        expected[admitted] = self.system.rewards[in_system[admitted], job_class[admitted]]
-        rewarded = np.zeros(count, dtype=bool)
+    def _paid_and_charged(
+        self, rows: np.ndarray[Any, Any], waited: BoolArray
+    ) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Of each row: the reward, whether it has one, and the cost of those that have waited."""
+        event, job_class = rows["event"], rows["job_class"]
+        (reward, cost), rewarded = np.zeros((2, len(rows))), np.zeros(len(rows), dtype=bool)
         for i, kind in enumerate(self.system.classes):
             mine = job_class == i
             rewarded |= mine & (event == REWARDED[kind.reward_at])
@@ -137,6 +135,18 @@ class EventTable:
             cost[mine & (event == ABANDON)] += kind.abandonment_cost
         differ = self.system.pays_differ
         reward[rewarded] = rows["pay"][rewarded] if differ else self.system.job_rewards[job_class[rewarded]]
+        return reward, rewarded, cost
+
+    def columns(self, rows: np.ndarray[Any, Any]) -> pa.Table:
+        """A table of the log's columns."""
+        import pyarrow as pa
+
+        event, job_class, in_system = rows["event"], rows["job_class"], rows["in_system"]
+        server = np.ascontiguousarray(rows["server"])
+        admitted, waited, nobody = event == ADMIT, (event == START) | (event == ABANDON), job_class < 0
+        expected = np.zeros(len(rows))
+        expected[admitted] = self.system.rewards[in_system[admitted], job_class[admitted]]
+        reward, rewarded, cost = self._paid_and_charged(rows, waited)
 
         def dictionary(codes: np.ndarray[Any, Any], values: pa.Array, missing: Any = None) -> pa.Array:
             return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), values)
@@ -153,7 +163,7 @@ class EventTable:
             "reward": pa.array(reward, mask=~rewarded),
             "cost": pa.array(cost, mask=~waited),
             "expected_reward": pa.array(expected, mask=~admitted | np.isnan(expected)),  # nan: not known
-            "replication": pa.array(np.full(count, self.replication, dtype=np.int32)),
+            "replication": pa.array(np.full(len(rows), self.replication, dtype=np.int32)),
         }
         if self.system.unsteady:
             columns["on_duty"] = pa.array(server, mask=event != SHIFT)

@@ -13,11 +13,10 @@ One file, though a long one: the loop and the steps that it takes share the same
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray, Records
 from queueing_ucrl.compiled import compiled, inlined
 from queueing_ucrl.learning.online.learn import learn
 from queueing_ucrl.learning.online.memory import LEFT, NOTHING, Memory
@@ -36,6 +35,7 @@ from queueing_ucrl.simulation.event_log import (
     RESUME,
     SHIFT,
     START,
+    Row,
 )
 from queueing_ucrl.simulation.kernel_state import (
     ADMITTED,
@@ -51,8 +51,11 @@ from queueing_ucrl.simulation.kernel_state import (
     TABLE,
     TIME,
     WORK,
+    Clock,
     GeneralState,
     Present,
+    PresentJob,
+    Server,
     earliest,
     elapse,
     note,
@@ -68,7 +71,7 @@ WAITING = 1 << 62  # at equal times departures come before those who give up, th
 
 
 @inlined
-def _stand_between(jobs: np.ndarray[Any, Any], clock: Any, place: int, before: int, behind: int) -> None:
+def _stand_between(jobs: Records[PresentJob], clock: Clock, place: int, before: int, behind: int) -> None:
     """A job takes its place in the line; -1: before or behind nobody."""
     jobs[place].before, jobs[place].behind = before, behind
     if before < 0:
@@ -83,7 +86,7 @@ def _stand_between(jobs: np.ndarray[Any, Any], clock: Any, place: int, before: i
 
 
 @compiled
-def _line_up_again(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
+def _line_up_again(jobs: Records[PresentJob], clock: Clock, place: int) -> None:
     """A job that was interrupted takes its place in the line: before the first younger one."""
     before, behind = -1, clock.head if clock.waiting > 0 else -1
     while behind >= 0 and jobs[behind].number < jobs[place].number:
@@ -92,7 +95,7 @@ def _line_up_again(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
 
 
 @inlined
-def _leave_line(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
+def _leave_line(jobs: Records[PresentJob], clock: Clock, place: int) -> None:
     before, behind = jobs[place].before, jobs[place].behind
     if before < 0:
         clock.head = behind
@@ -109,7 +112,7 @@ def _leave_line(jobs: np.ndarray[Any, Any], clock: Any, place: int) -> None:
 
 
 @inlined
-def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, event: int, server: int) -> None:
+def _write_job(rows: Records[Row], clock: Clock, job: PresentJob, wait: float, event: int, server: int) -> None:
     """A row of the log, of a job in the system."""
     if clock.logging:
         row = rows[clock.used_rows]
@@ -118,7 +121,7 @@ def _write_job(rows: np.ndarray[Any, Any], clock: Any, job: Any, wait: float, ev
 
 
 @inlined
-def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int, pay: float) -> None:
+def _write_newcomer(rows: Records[Row], clock: Clock, i: int, event: int, pay: float) -> None:
     """A row of the log for a job that has no place yet."""
     if clock.logging:
         row = rows[clock.used_rows]
@@ -127,7 +130,7 @@ def _write_newcomer(rows: np.ndarray[Any, Any], clock: Any, i: int, event: int, 
 
 
 @compiled
-def _write_change(rows: np.ndarray[Any, Any], clock: Any, event: int, server: int) -> None:
+def _write_change(rows: Records[Row], clock: Clock, event: int, server: int) -> None:
     """A row of the log, of no job."""
     if clock.logging:
         write(rows[clock.used_rows], clock.now, -1, 0.0, clock.in_system, clock.episode, -1, event, server)
@@ -136,7 +139,7 @@ def _write_change(rows: np.ndarray[Any, Any], clock: Any, event: int, server: in
 
 @inlined
 def _leave_server(
-    jobs: np.ndarray[Any, Any], servers: np.ndarray[Any, Any], idle: IntArray, clock: Any, place: int
+    jobs: Records[PresentJob], servers: Records[Server], idle: IntArray, clock: Clock, place: int
 ) -> None:
     """A job is at its server no longer; who of them is idle now is on top of the others, if it is on duty and up."""
     job = jobs[place]
@@ -154,7 +157,7 @@ def _leave_server(
 
 
 @compiled
-def given(clock: Any, now: float) -> float:
+def given(clock: Clock, now: float) -> float:
     """What each job has got since the system was empty."""
     n = clock.in_system
     if n == 0:
@@ -163,14 +166,14 @@ def given(clock: Any, now: float) -> float:
 
 
 @inlined
-def _pass_sharing(clock: Any) -> None:
+def _pass_sharing(clock: Clock) -> None:
     """Reckon up to now, for numbers that are about to change."""
     clock.given = given(clock, clock.now)
     clock.given_at = clock.now
 
 
 @inlined
-def _first_to_finish(clock: Any, all_its_work: float) -> float:
+def _first_to_finish(clock: Clock, all_its_work: float) -> float:
     """When the first of those that share the servers has all its work."""
     n = clock.in_system
     if clock.on_duty == 0:
@@ -182,7 +185,7 @@ def _first_to_finish(clock: Any, all_its_work: float) -> float:
 
 
 @compiled
-def _interrupt(state: GeneralState, clock: Any, place: int, restarts: bool) -> None:
+def _interrupt(state: GeneralState, clock: Clock, place: int, restarts: bool) -> None:
     """The job at a server goes back into the line, before all who have not started."""
     present = state.present
     job = present.jobs[place]
@@ -196,7 +199,7 @@ def _interrupt(state: GeneralState, clock: Any, place: int, restarts: bool) -> N
 
 
 @compiled
-def _drop_idle(present: Present, clock: Any, first: int, end: int) -> None:
+def _drop_idle(present: Present, clock: Clock, first: int, end: int) -> None:
     """Servers with these numbers are not among the idle ones any more; the others keep their order."""
     kept = 0
     for k in range(clock.idle):
@@ -208,7 +211,7 @@ def _drop_idle(present: Present, clock: Any, first: int, end: int) -> None:
 
 
 @compiled
-def _offer(present: Present, clock: Any, k: int) -> None:
+def _offer(present: Present, clock: Clock, k: int) -> None:
     """Server k is on duty and up from now on; on top of the idle ones if it has no job."""
     clock.on_duty += 1
     if present.servers[k].job < 0:
@@ -218,7 +221,7 @@ def _offer(present: Present, clock: Any, k: int) -> None:
 
 
 @compiled
-def _shift(state: GeneralState, clock: Any, posts: int) -> None:
+def _shift(state: GeneralState, clock: Clock, posts: int) -> None:
     """So many servers are on duty from now on; what those who leave do with their jobs: see `_hand_over`."""
     present, before = state.present, clock.posts
     elapse(clock, clock.now)
@@ -238,7 +241,7 @@ def _shift(state: GeneralState, clock: Any, posts: int) -> None:
 
 
 @compiled
-def _hand_over(state: GeneralState, clock: Any) -> None:
+def _hand_over(state: GeneralState, clock: Clock) -> None:
     """The next server that has left hands over its job, if it has one."""
     k = clock.handing
     clock.handing += 1
@@ -249,7 +252,7 @@ def _hand_over(state: GeneralState, clock: Any) -> None:
 
 
 @compiled
-def _break_or_repair(state: GeneralState, clock: Any, k: int, up: bool) -> None:
+def _break_or_repair(state: GeneralState, clock: Clock, k: int, up: bool) -> None:
     """Server k is down, or up again."""
     present = state.present
     server = present.servers[k]
@@ -272,7 +275,7 @@ def _break_or_repair(state: GeneralState, clock: Any, k: int, up: bool) -> None:
 
 
 @compiled
-def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) -> None:
+def _change(state: GeneralState, clock: Clock, what: int, which: int, value: int) -> None:
     """Something that comes by the clock, but for a job that is there at time 0."""
     if what == ENVIRONMENT_CHANGE:
         clock.table_row += clock.environment_stride * (value - clock.environment)
@@ -288,7 +291,7 @@ def _change(state: GeneralState, clock: Any, what: int, which: int, value: int) 
 
 
 @inlined
-def _pay(paid: FloatArray, clock: Any, paid_at: IntArray, i: int, pay: float, event: int) -> None:
+def _pay(paid: FloatArray, clock: Clock, paid_at: IntArray, i: int, pay: float, event: int) -> None:
     """A job of class i pays, if this is the event at which its class does; where all pay alike, counts say it all."""
     if clock.pays_differ and paid_at[i] == event:
         paid[0, i] += pay
@@ -297,7 +300,7 @@ def _pay(paid: FloatArray, clock: Any, paid_at: IntArray, i: int, pay: float, ev
 
 
 @inlined
-def _at_the_door(counts: IntArray, clock: Any, i: int) -> None:
+def _at_the_door(counts: IntArray, clock: Clock, i: int) -> None:
     """A job of class i arrives: it is counted, and so is the time since the last one."""
     counts[ARRIVED, i] += 1
     gap = clock.now - clock.last_arrival
@@ -545,7 +548,7 @@ def advance(state: GeneralState, table: BoolArray, until: float, all_at_until: b
 
 @compiled
 def close_episode(
-    clocks: np.ndarray[Any, Any],
+    clocks: Records[Clock],
     present: Present,
     time_in_state: FloatArray,
     left: FloatArray,

@@ -14,38 +14,38 @@ from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.arrays import FloatArray, IntArray, Records, record_type, records
 from queueing_ucrl.learning.controller import Controller, Plan, Tally, TickTally
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation import general_loop, patient_loop
 from queueing_ucrl.simulation.changes import CHANGES_AT_A_TIME, ChangeBlock, change_block
 from queueing_ucrl.simulation.engine import Engine, hands_over, posts_at_first, server_count
-from queueing_ucrl.simulation.event_log import REVIEW, REWARDED, ROW
+from queueing_ucrl.simulation.event_log import REVIEW, REWARDED, ROW, Row
 from queueing_ucrl.simulation.kernel_state import (
-    CLOCK,
     DUE,
     FULL,
-    INITIAL_JOBS,
-    JOB,
     NEVER,
     PAY,
-    PRESENT,
     REACHED,
     REFILL,
-    SERVER,
     TABLE,
-    TICKS,
     WORK,
     Arrivals,
     Buffers,
     Changes,
+    Clock,
     GeneralState,
+    InitialJob,
     Noted,
+    PatientJob,
     PatientState,
     Present,
+    PresentJob,
+    Server,
     Services,
     Tallied,
+    Ticks,
     open_episode,
     pass_time,
 )
@@ -55,6 +55,7 @@ from queueing_ucrl.simulation.tournament import tournament
 
 ROWS = 131_072  # of the event log kept before they are handed on: from 4 MB on, they get large pages
 WAITS = 16_384
+COUNTED_AT_TICKS = ("visits", "ups", "downs", "reward_sum", "reward_square_sum")  # as `TickTally` has them
 
 
 def is_plain(system: System) -> bool:
@@ -208,12 +209,12 @@ class Kernel(Engine):
         size = self._jobs_at_a_time()
         jobs, join = reals(columns, sources, size), reals(sources, size if system.balks else 0)
         joins = np.array(system.joins) if system.balks else reals(0, m)
-        rows = np.zeros(self.rows_kept if self.log is not None else 2, dtype=ROW)
+        rows = records(Row, self.rows_kept if self.log is not None else 2)
         common: dict[str, Any] = {
-            "clock": np.zeros(1, dtype=CLOCK),
+            "clock": records(Clock, 1),
             "arrivals": Arrivals(reals(sources), whole(sources), whole(sources), jobs, join, joins),
             "tallied": Tallied(ledger.counts, ledger.admitted, ledger.rejected, reals(S + 1), reals(m), ledger.paid),
-            "ticks": np.zeros(S + 1, dtype=TICKS),
+            "ticks": records(Ticks, S + 1),
             "scaled_rewards": system.rewards / (system.max_reward or 1.0),
             "strides": np.ones(m, dtype=np.int64),
             "noted": Noted(notes.times, notes.admitted, notes.rejected, notes.counts, notes.waits, notes.paid),
@@ -223,9 +224,9 @@ class Kernel(Engine):
         self._set_clock(common["clock"])
         if self.plain:
             c = min(system.most_servers, S)
-            line = np.zeros(max(1, S - system.most_servers), dtype=JOB)
+            line = records(PatientJob, max(1, S - system.most_servers))
             services = Services(tournament(c), np.arange(c))
-            return PatientState(services=services, servers=np.zeros(c, dtype=JOB), line=line, **common)
+            return PatientState(services=services, servers=records(PatientJob, c), line=line, **common)
         changes = Changes(*change_block(CHANGES_AT_A_TIME))
         common["paid_at"] = np.array([REWARDED[c.reward_at] for c in system.classes], dtype=np.int64)
         return GeneralState(present=self._nobody(), initial=self._initial(), changes=changes, **common)
@@ -235,7 +236,7 @@ class Kernel(Engine):
         most = self.horizon * max(c.peak_rate for c in self.system.classes)
         return int(min(JOBS_AT_A_TIME, 2.0 * most + 50.0))
 
-    def _set_clock(self, clock: np.ndarray[Any, Any]) -> None:
+    def _set_clock(self, clock: Records[Clock]) -> None:
         """As it is at time 0."""
         system, posts = self.system, posts_at_first(self.system)
         clock["logging"], clock["ticking"] = self.log is not None, self.control.ticking
@@ -254,16 +255,18 @@ class Kernel(Engine):
     def _nobody(self) -> Present:
         """All places are free, and all servers idle."""
         C, S, posts = server_count(self.system), self.system.capacity, posts_at_first(self.system)
-        servers, idle = np.zeros(C, dtype=SERVER), np.zeros(C, dtype=np.int64)
+        servers, idle = records(Server, C), np.zeros(C, dtype=np.int64)
         servers["job"], servers["up"] = -1, True
         idle[:posts] = np.arange(posts - 1, -1, -1)  # server 0 on top
-        return Present(np.zeros(S, dtype=PRESENT), np.arange(S), servers, idle, tournament(S))
+        return Present(records(PresentJob, S), np.arange(S), servers, idle, tournament(S))
 
-    def _initial(self) -> np.ndarray[Any, Any]:
+    def _initial(self) -> Records[InitialJob]:
         """The jobs that are there at time 0."""
         classes = self.changes.initial_class.tolist()
         jobs = listed_jobs(self.changes.initial_jobs)
-        return np.array([(i, *job[WORK : PAY + 1]) for i, job in zip(classes, jobs, strict=True)], dtype=INITIAL_JOBS)
+        rows = [(i, *job[WORK : PAY + 1]) for i, job in zip(classes, jobs, strict=True)]
+        there: Any = np.array(rows, dtype=record_type(InitialJob))
+        return there
 
     def _fill(self, i: int) -> None:
         """The next jobs of class i; after all classes, the next changes."""
@@ -292,7 +295,8 @@ class Kernel(Engine):
     def flush_log(self) -> None:
         if self.log is not None:
             buffers, used = self.state.buffers, int(self.clock["used_rows"])
-            fresh = buffers._replace(rows=np.empty(ROWS, dtype=ROW))  # the log keeps the others: no copy
+            rows: Any = np.empty(ROWS, dtype=ROW)
+            fresh = buffers._replace(rows=rows)  # the log keeps the others: no copy
             self.clock["used_rows"] = 0  # first: a stop in between must not write them twice
             self.state = self.state._replace(buffers=fresh)
             self.log.write(buffers.rows[:used])
@@ -305,7 +309,7 @@ class Kernel(Engine):
         if self.control.ticking:
             ticks = self.state.ticks
             ticks["visit_limit"] = self.control.visit_limits()
-            for name in TICKS.names[:5]:  # type: ignore[index]
+            for name in COUNTED_AT_TICKS:
                 ticks[name] = 0
 
     def _write_review(self) -> None:
@@ -330,7 +334,7 @@ class Kernel(Engine):
     def _ticks(self) -> TickTally | None:
         if not self.control.ticking:
             return None
-        return TickTally(*(self.state.ticks[name].copy() for name in TICKS.names[:5]))  # type: ignore[index]
+        return TickTally(*(self.state.ticks[name].copy() for name in COUNTED_AT_TICKS))
 
     def _unfinished(self) -> list[Unfinished]:
         state, clock = self.state, self.clock

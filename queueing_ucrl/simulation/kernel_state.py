@@ -7,121 +7,129 @@ are as few arrays as can be: each of them costs every call of a compiled functio
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from queueing_ucrl.arrays import FloatArray, IntArray
+from queueing_ucrl.arrays import FloatArray, IntArray, Records
 from queueing_ucrl.compiled import compiled
+from queueing_ucrl.simulation.event_log import Row
 from queueing_ucrl.simulation.tournament import Tournament
 
 REACHED, REFILL, FULL, DUE, ASKED = 0, 1, 2, 3, 4  # reasons for coming back
-TABLE, OPEN, REJECTED, ADMITTED = -2, -1, 0, 1  # who decides about the next arrival with room: see CLOCK's `decision`
+TABLE, OPEN, REJECTED, ADMITTED = -2, -1, 0, 1  # who decides about the next arrival with room: see `Clock.decision`
 NEVER = np.iinfo(np.int64).max
 
-# what changes with every event, apart from arrays
-CLOCK = np.dtype(
-    [
-        ("now", np.float64),
-        ("last_move", np.float64),  # of the number of jobs
-        ("last_arrival", np.float64),
-        ("gap_sum", np.float64),  # of this episode
-        ("truncated_gap_sum", np.float64),
-        ("truncation", np.float64),
-        ("in_system", np.int64),
-        ("table_row", np.int64),  # of the admission table: see Policy.class_strides
-        ("strided", np.bool_),  # whether that is another number than the jobs in the system
-        ("busy", np.int64),  # servers
-        ("head", np.int64),  # of the line: a place in the ring, or a job
-        ("tail", np.int64),  # of the line, where it is no ring
-        ("waiting", np.int64),
-        ("jobs", np.int64),  # so far
-        ("gaps", np.int64),  # of this episode
-        ("departures", np.int64),
-        ("departure_limit", np.int64),  # in all, at which a review is due
-        ("arrival_limit", np.int64),  # gaps of this episode after which one is due before the next arrival
-        ("episode", np.int64),
-        ("empty", np.int64),  # the class whose block of jobs is used up; after all classes: the block of changes
-        ("used_rows", np.int64),
-        ("used_waits", np.int64),
-        ("noted", np.int64),  # rows of the ledger's notes
-        ("passed", np.int64),  # times of the grid
-        ("logging", np.bool_),
-        ("ticking", np.bool_),
-        # about the next arrival that has room: by the TABLE, OPEN (the loop comes back before it, ASKED), or made; once
-        # it is carried out, the next one is OPEN
-        ("decision", np.int64),
-        # of the general loop
-        ("last_change", np.float64),  # of busy servers, waiting jobs or servers on duty
-        ("waiting_time", np.float64),  # of this episode: the integral of the number waiting
-        ("duty_time", np.float64),  # so far: the integral of the servers on duty, and those that still finish a job
-        ("posts", np.int64),  # servers with a number below are on duty
-        ("on_duty", np.int64),  # of them, those that are up
-        ("idle", np.int64),  # of those, the idle ones
-        ("handing", np.int64),  # the next server that hands over its job; `handing_end`: none
-        ("handing_end", np.int64),
-        ("environment", np.int64),
-        ("environment_stride", np.int64),
-        ("changes", np.int64),  # in the block of changes
-        ("change", np.int64),  # the next of them
-        ("steady", np.bool_),  # c servers at all times
-        ("hands_over", np.bool_),
-        ("restarts", np.bool_),
-        ("setup_after", np.float64),  # idle time after which a set-up is needed; infinite: never
-        ("pays_differ", np.bool_),  # whether jobs of a class may pay different amounts
-        ("shares", np.bool_),  # whether all jobs share the servers: then the next to go is who has to get least in all
-        ("given", np.float64),  # to each job since the system was empty, up to the time `given_at`
-        ("given_at", np.float64),
-    ]
-)
 
-# a job, waiting in the ring or at a server; `start` of a waiting one says nothing
-JOB = np.dtype(
-    [
-        ("number", np.int64),
-        ("job_class", np.int64),
-        ("arrival", np.float64),
-        ("work", np.float64),
-        ("start", np.float64),
-    ]
-)
+class Clock:
+    """What changes with every event, apart from arrays."""
 
-# a job of the general loop, which has one place as long as it is in the system
-PRESENT = np.dtype(
-    [
-        ("number", np.int64),
-        ("job_class", np.int64),
-        ("arrival", np.float64),
-        ("work", np.float64),
-        ("left", np.float64),  # of the work, when it last joined a server
-        ("setup", np.float64),
-        ("pay", np.float64),
-        ("start", np.float64),  # when it first joined a server; nan: not yet
-        ("server", np.int64),  # -1: it waits
-        ("before", np.int64),  # its neighbours in the line; -1: none
-        ("behind", np.int64),
-    ]
-)
+    now: float
+    last_move: float  # of the number of jobs
+    last_arrival: float
+    gap_sum: float  # of this episode
+    truncated_gap_sum: float
+    truncation: float
+    in_system: int
+    table_row: int  # of the admission table: see Policy.class_strides
+    strided: bool  # whether that is another number than the jobs in the system
+    busy: int  # servers
+    head: int  # of the line: a place in the ring, or a job
+    tail: int  # of the line, where it is no ring
+    waiting: int
+    jobs: int  # so far
+    gaps: int  # of this episode
+    departures: int
+    departure_limit: int  # in all, at which a review is due
+    arrival_limit: int  # gaps of this episode after which one is due before the next arrival
+    episode: int
+    empty: int  # the class whose block of jobs is used up; after all classes: the block of changes
+    used_rows: int
+    used_waits: int
+    noted: int  # rows of the ledger's notes
+    passed: int  # times of the grid
+    logging: bool
+    ticking: bool
+    # about the next arrival that has room: by the TABLE, OPEN (the loop comes back before it, ASKED), or made; once
+    # it is carried out, the next one is OPEN
+    decision: int
+    # of the general loop
+    last_change: float  # of busy servers, waiting jobs or servers on duty
+    waiting_time: float  # of this episode: the integral of the number waiting
+    duty_time: float  # so far: the integral of the servers on duty, and those that still finish a job
+    posts: int  # servers with a number below are on duty
+    on_duty: int  # of them, those that are up
+    idle: int  # of those, the idle ones
+    handing: int  # the next server that hands over its job; `handing_end`: none
+    handing_end: int
+    environment: int
+    environment_stride: int
+    changes: int  # in the block of changes
+    change: int  # the next of them
+    steady: bool  # c servers at all times
+    hands_over: bool
+    restarts: bool
+    setup_after: float  # idle time after which a set-up is needed; infinite: never
+    pays_differ: bool  # whether jobs of a class may pay different amounts
+    shares: bool  # whether all jobs share the servers: then the next to go is who has to get least in all
+    given: float  # to each job since the system was empty, up to the time `given_at`
+    given_at: float
 
-SERVER = np.dtype([("job", np.int64), ("idle_since", np.float64), ("up", np.bool_)])  # job -1: idle
 
-# a job that is there at time 0
-INITIAL_JOBS = np.dtype(
-    [("job_class", np.int64), *((name, np.float64) for name in ("work", "patience", "setup", "pay"))]
-)
+class PatientJob:
+    """A job, waiting in the ring or at a server; `start` of a waiting one says nothing."""
 
-# ticks of the uniformized chain in this episode that found it in a state; see `TickTally`
-TICKS = np.dtype(
-    [
-        ("visits", np.int64),
-        ("ups", np.int64),
-        ("downs", np.int64),
-        ("reward_sum", np.float64),
-        ("reward_square_sum", np.float64),
-        ("visit_limit", np.int64),
-        ("idle_share", np.float64),  # mu(s) / mu(S): of the candidates for idle ticks, those that are none
-    ]
-)
+    number: int
+    job_class: int
+    arrival: float
+    work: float
+    start: float
+
+
+class PresentJob:
+    """A job of the general loop, which has one place as long as it is in the system."""
+
+    number: int
+    job_class: int
+    arrival: float
+    work: float
+    left: float  # of the work, when it last joined a server
+    setup: float
+    pay: float
+    start: float  # when it first joined a server; nan: not yet
+    server: int  # -1: it waits
+    before: int  # its neighbours in the line; -1: none
+    behind: int
+
+
+class Server:
+    """A server of the general loop."""
+
+    job: int  # -1: idle
+    idle_since: float
+    up: bool
+
+
+class InitialJob:
+    """A job that is there at time 0."""
+
+    job_class: int
+    work: float
+    patience: float
+    setup: float
+    pay: float
+
+
+class Ticks:
+    """Ticks of the uniformized chain in this episode that found it in a state; see `TickTally`."""
+
+    visits: int
+    ups: int
+    downs: int
+    reward_sum: float
+    reward_square_sum: float
+    visit_limit: int
+    idle_share: float  # mu(s) / mu(S): of the candidates for idle ticks, those that are none
 
 
 TIME, WORK, PATIENCE, SETUP, PAY = range(5)  # of the jobs to come
@@ -148,9 +156,9 @@ class Services(NamedTuple):
 class Present(NamedTuple):
     """The jobs of the general loop, the servers, and what is to come of each job: it departs or gives up."""
 
-    jobs: np.ndarray[Any, Any]
+    jobs: Records[PresentJob]
     places: IntArray  # those that are free come after the first `in_system`
-    servers: np.ndarray[Any, Any]
+    servers: Records[Server]
     idle: IntArray  # a stack of those on duty and up: the last one to become idle is on top
     next: Tournament  # of the places: when
 
@@ -191,7 +199,7 @@ class Noted(NamedTuple):
 class Buffers(NamedTuple):
     """What is handed on now and then: rows of the event log, and times in the queue that cost something."""
 
-    rows: np.ndarray[Any, Any]
+    rows: Records[Row]
     wait_class: IntArray  # -1 - i: a job of class i that gave up
     wait: FloatArray
 
@@ -199,13 +207,13 @@ class Buffers(NamedTuple):
 class PatientState(NamedTuple):
     """Everything that `patient_loop` remembers between two calls."""
 
-    clock: np.ndarray[Any, Any]  # one record
+    clock: Records[Clock]  # one
     arrivals: Arrivals
     services: Services
-    servers: np.ndarray[Any, Any]  # the job at each
-    line: np.ndarray[Any, Any]  # the jobs that wait: a ring
+    servers: Records[PatientJob]  # the job at each
+    line: Records[PatientJob]  # the jobs that wait: a ring
     tallied: Tallied
-    ticks: np.ndarray[Any, Any]  # by state
+    ticks: Records[Ticks]  # by state
     scaled_rewards: FloatArray  # r_i(s) / R_max, for ticks
     strides: IntArray  # of the admission table, by class
     noted: Noted
@@ -215,13 +223,13 @@ class PatientState(NamedTuple):
 class GeneralState(NamedTuple):
     """Everything that `general_loop` remembers between two calls."""
 
-    clock: np.ndarray[Any, Any]
+    clock: Records[Clock]
     arrivals: Arrivals
     present: Present
-    initial: np.ndarray[Any, Any]  # the jobs there at time 0
+    initial: Records[InitialJob]  # the jobs there at time 0
     changes: Changes
     tallied: Tallied
-    ticks: np.ndarray[Any, Any]
+    ticks: Records[Ticks]
     scaled_rewards: FloatArray
     strides: IntArray
     paid_at: IntArray  # by class: the event at which its jobs pay
@@ -241,7 +249,7 @@ def earliest(times: FloatArray) -> tuple[float, int]:
 
 @compiled
 def write(
-    row: Any,
+    row: Row,
     time: float,
     job: int,
     wait: float,
@@ -276,7 +284,7 @@ def note(noted: Noted, row: int, tallied: Tallied, waits: int) -> None:
 
 @compiled
 def open_episode(
-    clocks: np.ndarray[Any, Any],
+    clocks: Records[Clock],
     time_in_state: FloatArray,
     service: FloatArray,
     left: FloatArray,
@@ -299,7 +307,7 @@ def open_episode(
 
 
 @compiled
-def pass_time(clock: Any, time_in_state: FloatArray, now: float) -> None:
+def pass_time(clock: Clock, time_in_state: FloatArray, now: float) -> None:
     """What is counted by episode is counted up to now."""
     time_in_state[clock.in_system] += now - clock.last_move
     clock.last_move = now
@@ -307,7 +315,7 @@ def pass_time(clock: Any, time_in_state: FloatArray, now: float) -> None:
 
 
 @compiled
-def elapse(clock: Any, now: float) -> None:
+def elapse(clock: Clock, now: float) -> None:
     """Add up waiting and duty until now, for numbers that are about to change; not where both follow from the state."""
     if clock.steady:
         return

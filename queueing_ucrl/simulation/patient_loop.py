@@ -7,11 +7,10 @@ tournament, and when a service ends the oldest waiting job takes the server.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray, Records
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.learning.online.learn import learn
 from queueing_ucrl.learning.online.memory import LEFT, NOTHING, Memory
@@ -27,6 +26,8 @@ from queueing_ucrl.simulation.kernel_state import (
     TABLE,
     TIME,
     WORK,
+    Clock,
+    PatientJob,
     PatientState,
     earliest,
     note,
@@ -40,7 +41,7 @@ index = np.uint64  # a signed index may count from the end, and numba asks each 
 
 
 @compiled
-def _seat(place: Any, number: int, i: int, arrival: float, work: float, start: float) -> None:
+def _seat(place: PatientJob, number: int, i: int, arrival: float, work: float, start: float) -> None:
     place.number = number
     place.job_class = i
     place.arrival = arrival
@@ -49,7 +50,7 @@ def _seat(place: Any, number: int, i: int, arrival: float, work: float, start: f
 
 
 @compiled
-def count_departed(counts: IntArray, servers: np.ndarray[Any, Any], ends: FloatArray) -> None:
+def count_departed(counts: IntArray, servers: Records[PatientJob], ends: FloatArray) -> None:
     """Jobs that have left, by class: those that have started, but for those at servers."""
     counts[DEPARTED] = counts[STARTED]
     for k in range(servers.size):
@@ -59,9 +60,9 @@ def count_departed(counts: IntArray, servers: np.ndarray[Any, Any], ends: FloatA
 
 @compiled
 def close_episode(
-    clocks: np.ndarray[Any, Any],
+    clocks: Records[Clock],
     ends: FloatArray,
-    servers: np.ndarray[Any, Any],
+    servers: Records[PatientJob],
     counts: IntArray,
     time_in_state: FloatArray,
     left: FloatArray,

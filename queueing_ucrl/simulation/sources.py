@@ -22,10 +22,11 @@ from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import compiled
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.arrivals import ArrivalStream, PoissonStream, add_up
+from queueing_ucrl.model.chain_path import ChainPath
 from queueing_ucrl.model.laws import Exponential, Law, Stream
 from queueing_ucrl.model.rate_patterns import ArrivalPattern, Steady, pattern_factor
 from queueing_ucrl.model.system import System
-from queueing_ucrl.simulation.environment_path import EnvironmentPath
+from queueing_ucrl.simulation.environment_path import environment_path
 from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.variates import Exponentials, Uniforms
 
@@ -151,7 +152,7 @@ def checked_stream(law: Law, rng: np.random.Generator, whose: str) -> Stream:
 class PoissonInEnvironment:
     """A Poisson process whose rate a pattern and an environment scale: candidates at the largest rate, thinned."""
 
-    def __init__(self, rate: float, pattern: ArrivalPattern, factors: FloatArray, path: EnvironmentPath, rng: Any):
+    def __init__(self, rate: float, pattern: ArrivalPattern, factors: FloatArray, path: ChainPath, rng: Any):
         self.pattern, self.factors, self.path = pattern, factors, path
         self.ceiling = pattern.ceiling * float(factors.max())
         self.mean_gap = 1.0 / (rate * self.ceiling)
@@ -162,7 +163,7 @@ class PoissonInEnvironment:
         self.gaps.fill(times)
         self.now = add_up(self.now, self.mean_gap, times)
         kind, numbers = self.pattern.code
-        states, uniforms = self.path.states_at(times), self.thinning.random(times.size)
+        states, uniforms = self.path.at(times), self.thinning.random(times.size)
         return _thinned(kind, numbers, self.ceiling, self.factors, states, times, uniforms)
 
 
@@ -201,7 +202,7 @@ def _arrivals(system: System, i: int, randomness: Randomness) -> ArrivalStream:
     c, rng, factors = system.classes[i], partial(randomness.for_arrivals, i), environment_factors(system, i)
     if factors is not None:
         assert system.environment is not None
-        path = EnvironmentPath(system.environment, randomness)
+        path = environment_path(system.environment, randomness)
         return PoissonInEnvironment(c.arrival_rate, c.pattern, factors, path, rng)
     arrivals = c.arrival_process.stream(rng)
     return arrivals if c.arrivals is None else CheckedArrivals(c.name, arrivals)

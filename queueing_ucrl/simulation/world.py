@@ -80,7 +80,8 @@ class World(Engine):
 
     name = "simpy"
 
-    def __init__(self, *parts: Any, **more: Any) -> None:  # long: a list of what it remembers
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        """Nothing has happened yet. A long function, as it lists all that a world remembers."""
         super().__init__(*parts, **more)
         system, control = self.system, self.control
         self.env = simpy.Environment()

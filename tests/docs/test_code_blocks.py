@@ -2,7 +2,7 @@
 
 Sybil finds the Python blocks; those of a page share their names, and those of extending.md stand each for itself, in a
 file of its own. recipes.md, which needs other programs, has tests of its own (test_recipes.py), and so has
-gymnasium.md (tests/environments/test_page.py).
+gymnasium.md (tests/gymnasium_worlds/test_page.py).
 """
 
 from __future__ import annotations

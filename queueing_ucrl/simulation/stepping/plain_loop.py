@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray, RecordRows, Records
 from queueing_ucrl.compiled import compiled, uncounted
 from queueing_ucrl.simulation.kernel_state import earliest
 from queueing_ucrl.simulation.tournament import replay
@@ -25,10 +25,24 @@ PAID_AT = {"admission": AT_ADMISSION, "start": AT_START, "end": AT_END}
 
 index = np.uint64  # a signed index may count from the end, and numba asks each time
 
-# of a world: what is a single number
-WORLD = np.dtype([(name, np.int64) for name in ("in_system", "busy", "head", "waiting", "jobs")])
-# a job in the line
-WAITING = np.dtype([("number", np.int64), ("job_class", np.int64), ("arrival", np.float64), ("work", np.float64)])
+
+class World:
+    """What is a single number."""
+
+    in_system: int
+    busy: int
+    head: int
+    waiting: int
+    jobs: int
+
+
+class WaitingJob:
+    """A job in the line."""
+
+    number: int
+    job_class: int
+    arrival: float
+    work: float
 
 
 class Door(NamedTuple):
@@ -54,7 +68,7 @@ class Door(NamedTuple):
 class Worlds(NamedTuple):
     """All of them, a row a world."""
 
-    world: np.ndarray[Any, Any]  # WORLD
+    world: Records[World]
     next: FloatArray  # by class: the time of the next job
     position: IntArray  # by class: of that job in its block
     size: IntArray  # by class: of the block
@@ -65,7 +79,7 @@ class Worlds(NamedTuple):
     job_class: IntArray  # by server
     winner: IntArray  # see `tournament`
     idle: IntArray  # servers, from place `busy` on
-    line: np.ndarray[Any, Any]  # WAITING: a ring
+    line: RecordRows[WaitingJob]  # a ring
     present: IntArray  # by class
     admitted: IntArray  # by state and class: so far
     started: IntArray  # by class: so far

@@ -1,18 +1,20 @@
 """Many stepped runs of one system, each taken on to its next arrival with room by one call of compiled code.
 
-Those of a plain system have a loop of their own (`plain_runs`). Of any other each run is a `SteppedKernel` with its own
-state. Compiled code is given where the states are (the addresses of their arrays), and one of them for the shapes,
-which are all alike: views without an owner, whose references nobody counts, cost nothing to make, where a list of
-states would count those to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask.
+Those of a plain system have a loop of their own (`many_plain_runs`). Of any other each run is a `SteppedKernel` with
+its own state. Compiled code is given where the states are (the addresses of their arrays), and one of them for the
+shapes, which are all alike: views without an owner, whose references nobody counts, cost nothing to make, where a list
+of states would count those to some thirty arrays a run. Blocks of jobs are filled in Python, for all runs that ask.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.core import types
+from numba.core.cgutils import get_item_pointer
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
@@ -21,27 +23,33 @@ from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.compiled import uncounted, uncounted_inlined
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.simulation import general_loop
-from queueing_ucrl.simulation.door_loop import AT_END, AT_START, DONE, NO_ROOM, NOBODY, PAID_AT, Door, Waits, charge
 from queueing_ucrl.simulation.kernel import is_plain
 from queueing_ucrl.simulation.kernel_state import (
     ADMITTED,
     ASKED,
     FULL,
     REFILL,
-    Arrivals,
     Buffers,
-    Changes,
+    Clock,
     GeneralState,
-    Noted,
-    Present,
     Tallied,
     earliest,
 )
 from queueing_ucrl.simulation.ledger import ABANDONED, BLOCKED, DEPARTED, STARTED
-from queueing_ucrl.simulation.plain_runs import PlainRuns, jobs_kept
 from queueing_ucrl.simulation.settings import RunSettings
-from queueing_ucrl.simulation.steps import SteppedKernel
-from queueing_ucrl.simulation.tournament import Tournament
+from queueing_ucrl.simulation.stepping.many_plain_runs import PlainRuns, jobs_kept
+from queueing_ucrl.simulation.stepping.one_run import SteppedKernel
+from queueing_ucrl.simulation.stepping.plain_loop import (
+    AT_END,
+    AT_START,
+    DONE,
+    NO_ROOM,
+    NOBODY,
+    PAID_AT,
+    Door,
+    Waits,
+    charge,
+)
 
 LINE = 64  # bytes
 WAITS_KEPT = 32  # of each run
@@ -61,92 +69,30 @@ class Payments(NamedTuple):
 
 
 @intrinsic  # type: ignore
-def _at(typing: Any, like: Any, address: Any) -> Any:
-    """The array at an address, with the type and shape of another; nobody owns it."""
+def _at(typing: Any, like: Any, addresses: Any) -> Any:
+    """A state with the types and shapes of another, its arrays at these addresses, in the order of `_arrays`.
+
+    Nobody owns the arrays. It is laid out as numba compiles, field by field, so that nothing of it is left to run.
+    """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = make_array(like)
-        source, view = array(context, builder, arguments[0]), array(context, builder)
-        data = builder.inttoptr(arguments[1], source.data.type)
-        shape, strides = source.shape, source.strides
-        populate_array(view, data=data, shape=shape, strides=strides, itemsize=source.itemsize, meminfo=None)
-        return view._getvalue()
+        listed, which = make_array(addresses)(context, builder, arguments[1]), itertools.count()
 
-    return like(like, types.int64), code
+        def laid_out(kind: Any, value: Any) -> Any:
+            if not isinstance(kind, types.Array):  # a named tuple
+                parts = [laid_out(inner, builder.extract_value(value, k)) for k, inner in enumerate(kind)]
+                return context.make_tuple(builder, kind, parts)
+            place = [context.get_constant(types.intp, next(which))]
+            address = builder.load(get_item_pointer(context, builder, addresses, listed, place))
+            array = make_array(kind)
+            source, view = array(context, builder, value), array(context, builder)
+            data, shape, strides = builder.inttoptr(address, source.data.type), source.shape, source.strides
+            populate_array(view, data=data, shape=shape, strides=strides, itemsize=source.itemsize, meminfo=None)
+            return view._getvalue()
 
+        return laid_out(like, arguments[0])
 
-@uncounted_inlined
-def _arrivals(like: Arrivals, at: IntArray, k: int) -> Arrivals:
-    return Arrivals(
-        _at(like.next, at[k]),
-        _at(like.position, at[k + 1]),
-        _at(like.size, at[k + 2]),
-        _at(like.jobs, at[k + 3]),
-        _at(like.join, at[k + 4]),
-        _at(like.joins, at[k + 5]),
-    )
-
-
-@uncounted_inlined
-def _tournament(like: Tournament, at: IntArray, k: int) -> Tournament:
-    return Tournament(_at(like.time, at[k]), _at(like.rank, at[k + 1]), _at(like.winner, at[k + 2]))
-
-
-@uncounted_inlined
-def _tallied(like: Tallied, at: IntArray, k: int) -> Tallied:
-    return Tallied(
-        _at(like.counts, at[k]),
-        _at(like.admitted, at[k + 1]),
-        _at(like.rejected, at[k + 2]),
-        _at(like.time_in_state, at[k + 3]),
-        _at(like.service, at[k + 4]),
-        _at(like.paid, at[k + 5]),
-    )
-
-
-@uncounted_inlined
-def _noted(like: Noted, at: IntArray, k: int) -> Noted:
-    return Noted(
-        _at(like.times, at[k]),
-        _at(like.admitted, at[k + 1]),
-        _at(like.rejected, at[k + 2]),
-        _at(like.counts, at[k + 3]),
-        _at(like.waits, at[k + 4]),
-        _at(like.paid, at[k + 5]),
-    )
-
-
-@uncounted_inlined
-def _buffers(like: Buffers, at: IntArray, k: int) -> Buffers:
-    return Buffers(_at(like.rows, at[k]), _at(like.wait_class, at[k + 1]), _at(like.wait, at[k + 2]))
-
-
-@uncounted_inlined
-def _general_state(like: GeneralState, at: IntArray) -> GeneralState:
-    """In the order of `_arrays`."""
-    there, changes = like.present, like.changes
-    return GeneralState(
-        _at(like.clock, at[0]),
-        _arrivals(like.arrivals, at, 1),
-        Present(
-            _at(there.jobs, at[7]),
-            _at(there.places, at[8]),
-            _at(there.servers, at[9]),
-            _at(there.idle, at[10]),
-            _tournament(there.next, at, 11),
-        ),
-        _at(like.initial, at[14]),
-        Changes(
-            _at(changes.time, at[15]), _at(changes.what, at[16]), _at(changes.which, at[17]), _at(changes.value, at[18])
-        ),
-        _tallied(like.tallied, at, 19),
-        _at(like.ticks, at[25]),
-        _at(like.scaled_rewards, at[26]),
-        _at(like.strides, at[27]),
-        _at(like.paid_at, at[28]),
-        _noted(like.noted, at, 29),
-        _buffers(like.buffers, at, 35),
-    )
+    return like(like, addresses), code
 
 
 def _arrays(state: Iterable[Any]) -> list[np.ndarray[Any, Any]]:
@@ -180,7 +126,7 @@ def _moved(state: Any, memory: np.ndarray[Any, Any]) -> Any:
 
 
 @uncounted_inlined
-def _decide(clock: Any, door: Door, w: int) -> None:
+def _decide(clock: Clock, door: Door, w: int) -> None:
     if door.decision[w] != NOBODY:
         clock.decision = door.decision[w]
         door.decided[w] = True
@@ -189,7 +135,7 @@ def _decide(clock: Any, door: Door, w: int) -> None:
 
 
 @uncounted_inlined
-def _take_waits(clock: Any, buffers: Buffers, waits: Waits, w: int) -> None:
+def _take_waits(clock: Clock, buffers: Buffers, waits: Waits, w: int) -> None:
     """Keep them until somebody knows what they cost."""
     for k in range(clock.used_waits):
         place = waits.used[0]
@@ -201,7 +147,7 @@ def _take_waits(clock: Any, buffers: Buffers, waits: Waits, w: int) -> None:
 
 
 @uncounted_inlined
-def _arrive(clock: Any, reason: int, come: FloatArray, horizon: float, door: Door, w: int) -> None:
+def _arrive(clock: Clock, reason: int, come: FloatArray, horizon: float, door: Door, w: int) -> None:
     """Who is at the door, or why the run came back."""
     door.came_back[w] = clock.empty if reason == REFILL else DONE
     door.time[w], door.job_class[w] = horizon, NOBODY
@@ -249,7 +195,7 @@ def run_general(
 ) -> None:
     """Each of these runs goes on to its next arrival with room, or comes back before (`Door.came_back`)."""
     for w in runs:
-        state = _general_state(like, addresses[w])
+        state: GeneralState = _at(like, addresses[w])
         clock, buffers = state.clock[0], state.buffers
         _decide(clock, door, w)
         reason = FULL

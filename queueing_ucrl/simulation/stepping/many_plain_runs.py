@@ -1,4 +1,4 @@
-"""Many stepped runs of one plain system: what `many_steps` does for any, by a loop of its own (`door_loop`)."""
+"""Many stepped runs of one plain system: what `many_runs` does for any, by a loop of its own (`plain_loop`)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 
 from queueing_ucrl.accounts.totals import Comparator, Counts, Totals, totals
-from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
+from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray, record_type, records
 from queueing_ucrl.model.costs import Free, Linear
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
-from queueing_ucrl.simulation.door_loop import (
+from queueing_ucrl.simulation.ledger import Waits as Costs
+from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.sources import Source, job_block, job_sources
+from queueing_ucrl.simulation.stepping.plain_loop import (
     DONE,
     NOBODY,
     PAID_AT,
-    WAITING,
-    WORLD,
     Door,
     Terms,
+    WaitingJob,
     Waits,
+    World,
     Worlds,
     charge,
     run_worlds,
 )
-from queueing_ucrl.simulation.ledger import Waits as Costs
-from queueing_ucrl.simulation.seeding import Randomness
-from queueing_ucrl.simulation.sources import Source, job_block, job_sources
 from queueing_ucrl.simulation.tournament import tournament
 
 JOBS_KEPT = 2048  # of each class in each run
@@ -81,11 +81,12 @@ class PlainRuns:
         def reals(*shape: int) -> FloatArray:
             return np.zeros((count, *shape))
 
+        line: Any = np.zeros((count, max(1, S - system.most_servers)), dtype=record_type(WaitingJob))
         self._worlds = Worlds(
-            np.zeros(count, dtype=WORLD),
+            records(World, count),
             *(reals(m), whole(m), whole(m), reals(m, size, 2), reals(m, size if system.balks else 0)),
             *(reals(players), whole(players), small(c), small(2 * players), small(c)),
-            np.zeros((count, max(1, S - system.most_servers)), dtype=WAITING),
+            line,
             *(whole(m), whole(S, m), whole(m), whole(m)),
             *(reals(), reals(m)),
         )
@@ -94,7 +95,8 @@ class PlainRuns:
     def begin(self, runs: Sequence[int], seeds: Sequence[int], replications: Sequence[int]) -> None:
         """These runs start anew, each with its seed and replication, and go to their first arrivals."""
         worlds, which = self._worlds, np.array(runs, dtype=np.int64)
-        for part in (worlds.world, worlds.number, worlds.present, worlds.admitted, worlds.started, worlds.paying):
+        numbers = (worlds.number, worlds.present, worlds.admitted, worlds.started, worlds.paying)
+        for part in (np.asarray(worlds.world), *numbers):
             part[which] = 0
         worlds.charged[which] = worlds.cost[which] = 0.0
         worlds.end[which], worlds.winner[which] = np.inf, self._nobody.winner

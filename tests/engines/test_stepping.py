@@ -18,7 +18,7 @@ from queueing_ucrl.simulation.ledger import Ledger
 from queueing_ucrl.simulation.seeding import Randomness
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.simulation.sources import job_sources
-from queueing_ucrl.simulation.steps import SteppedKernel
+from queueing_ucrl.simulation.stepping.one_run import SteppedKernel
 
 
 def stepped(system: qu.System, policy: qu.Policy, horizon: float, seed: int) -> tuple[SteppedKernel, Any]:
