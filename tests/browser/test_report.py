@@ -156,6 +156,16 @@ def test_text_can_be_read_in_the_dark_and_in_print(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_the_moving_picture_of_a_page_is_printed_dark_on_white(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners"), color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "getComputedStyle(document.querySelector('.queue-animation {}')).{}".format
+    assert page.evaluate(style("svg text", "fill")) == "rgb(0, 0, 0)"
+    assert page.evaluate(style("", "backgroundColor")) == "rgb(255, 255, 255)"
+    assert page.evaluate(style(".server", "fill")) in ("rgb(255, 255, 255)", "rgb(238, 238, 238)")
+    assert page.evaluate("getComputedStyle(document.querySelector('h2')).breakAfter") == "avoid"
+
+
 def test_all_charts_come_without_scrolling(opened: Any, page_of: Callable[[str], Path]) -> None:
     """Those far below the window while nothing else is to do: a page that is printed or searched is whole."""
     page = opened(page_of("learners"), viewport={"width": 390, "height": 640}).page
