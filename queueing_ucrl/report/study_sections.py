@@ -359,7 +359,7 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
 def difference_kind(accounts: Iterable[str]) -> str:
     """The account in which controllers are compared: the gap, else the reward with the least noise that is known."""
     known = set(accounts)
-    return next(kind for kind in ("gap", *KINDS, *REWARD_MEANINGS) if kind in known)
+    return next((kind for kind in ("gap", *KINDS, *REWARD_MEANINGS) if kind in known), "gap")
 
 
 def differences_section(view: StudyView) -> Section | None:  # long: a chart and its table
@@ -401,8 +401,8 @@ def differences_section(view: StudyView) -> Section | None:  # long: a chart and
         [[name, *(_with_half(last[k].get(name, nothing), view.count) for k in kinds)] for name in others],
     )
     about = [
-        "Replication by replication on the same jobs, so that their luck cancels: intervals are narrower than those of "
-        "the accounts. Each controller's minus the first's."
+        "Replication by replication on the same jobs, so that much of their luck cancels: each controller's minus the "
+        "first's."
     ]
     return Section(f"{view.prefix}differences", f"Against {first}, on the same jobs", about, [chart], [table])
 

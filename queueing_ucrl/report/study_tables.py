@@ -202,7 +202,7 @@ def _about_noise(results: list[Result]) -> str:
 
 
 def _print_differences(console: Console, study: Study, values: dict[str, Any], units: Units) -> None:
-    """Controllers against the first one, on the same jobs: with less noise than the accounts themselves.
+    """Controllers against the first one, on the same jobs.
 
     Regrets; where no optimum is known, rewards.
     """
