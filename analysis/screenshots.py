@@ -70,6 +70,7 @@ def animation(browser: Any, work: Path, out: Path) -> None:
     log = next((work / "lunch").rglob("events/*/ucrl-ac-states/000000.parquet"))
     command("animate", log, "--from", 60, "--to", 120, "--out", work / "moving.html")
     page = opened(browser, work / "moving.html", 900, 640)
+    page.keyboard.press("Home")
     for _ in range(58):
         page.keyboard.press("ArrowRight")
     page.wait_for_timeout(500)

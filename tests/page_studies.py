@@ -48,6 +48,11 @@ name = "ucrl-ac-classwise"
 name = "oracle"
 """
 TWO = '[[controller]]\nname = "certainty-equivalent"\n[[controller]]\nname = "admit-all"\n'
+LONG_NAMES = ("certainty-equivalent (of a quiet day)", "certainty-equivalent (of a busy day)")
+LONG = "".join(
+    f'[[controller]]\nname = "{kind}"\nlabel = "{name}"\n'
+    for kind, name in zip(("certainty-equivalent", "admit-all"), LONG_NAMES, strict=True)
+)
 RUN = "\n[run]\nhorizon = 300.0\nreplications = 3\ngrid_points = 30\n"
 PATTERN = 'pattern = { kind = "steps", period = 24.0, times = [8.0, 18.0], factors = [0.5, 1.5, 1.0] }\n'
 PATIENT = QUEUE + LEARNERS + RUN
@@ -73,7 +78,7 @@ TEXTS = {
     + RUN,
     "impatient": 'title = "Impatient"\n'
     + QUEUE.replace("service_rate = 0.5", 'service_rate = 0.5\npatience = { kind = "exponential", rate = 0.1 }')
-    + TWO
+    + LONG
     + RUN,
     "sweep": 'title = "Sweep"\n' + QUEUE + TWO + RUN + "[sweep]\nqueue.servers = [1, 2]\n",
     "single": 'title = "Single"\n' + QUEUE + RUN.replace("replications = 3", "replications = 1"),

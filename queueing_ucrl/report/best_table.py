@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from queueing_ucrl.experiments.optimise import BestTable
+from queueing_ucrl.experiments.optimise import BestTable, Searched
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.tables import print_picture
@@ -66,14 +66,19 @@ def plan_words(found: BestTable) -> list[str]:
     ]
 
 
+def warm_up_words(searched: Searched) -> str:
+    """What of a run does not count, where there is such a part."""
+    return f" (its first {number(searched.warm_up, 4)} do not count)" if searched.warm_up else ""
+
+
 def _print_search(console: Console, found: BestTable, units: Units) -> None:
     searched = found.searched
     length = f"{number(searched.horizon, 4)} {units.time}".rstrip()
     print_words(
         console,
         f"searched: {SPACES[searched.space]}; {searched.tables:,} tables from {searched.start} on, {searched.runs:,} "
-        f"runs in {searched.replications} replications up to time {length} (its first "
-        f"{number(searched.warm_up, 4)} do not count), each race at {percent(searched.confidence, 3)} confidence; "
+        f"runs in {searched.replications} replications up to time {length}"
+        f"{warm_up_words(searched)}, each race at {percent(searched.confidence, 3)} confidence; "
         f"differences below {percent(searched.tolerance, 2)} were not looked for. It is the best table "
         f"found, not the optimum: nothing is said of tables that were not tried. {number(found.seconds, 3)} seconds.",
         style="dim",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from queueing_ucrl.report.end_values import apart
 from queueing_ucrl.report.palette import DOTS, Look
 
 Columns = dict[str, list[Any]]
@@ -22,6 +23,10 @@ FAINT = 0.15
 SIGNIFICANT = 6  # digits of the numbers in a page
 INK = "currentColor"
 REFERENCE = Look(INK, DOTS)  # what curves are measured against
+LABEL = 180  # pixels of a line of a name beside an axis
+LINES = r"(.{12,22}[ \\-,])"  # of such a name, as a pattern
+MOST_BANDS = 4  # curves, up to which each is in its band
+END_HEIGHT = 15.0  # pixels from one value at the curves' ends to the next
 HOLLOW = 0.2  # how dark, in its outline
 SHAPES = ("circle", "square", "triangle-up", "diamond")
 NUMBERS = ",~r"  # of axes: thousands separated, no more digits than needed
@@ -33,7 +38,7 @@ CONFIG: dict[str, Any] = {
         **{f"{part}Color": INK for part in ("label", "title", "domain", "tick", "grid")},
         **{"gridOpacity": FAINT, "domainOpacity": 0.5, "tickOpacity": 0.5},
         **{"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelOverlap": "greedy"},
-        **{"labelLimit": 140, "titleLimit": 420},
+        **{"labelSeparation": 8, "labelLimit": LABEL, "titleLimit": 420},
     },
     "rule": {"stroke": INK},
     "text": {"fill": INK},
@@ -110,6 +115,14 @@ def axis(
     return kind(f"{name}:Q", title=f"{title}, log scale" if log else title, scale=scale, axis=labels, **more)
 
 
+def names_axis(name: str, names: Sequence[str]) -> Any:
+    """A row a name, in their order; a long name takes several lines, so that names that begin alike can be told."""
+    import altair as alt
+
+    labels = alt.Axis(labelExpr=f"split(replace(datum.label, regexp('{LINES}', 'g'), '$1\\n'), '\\n')")
+    return alt.Y(f"{name}:N", sort=list(names), title=None, axis=labels, scale=alt.Scale(domain=list(names)))
+
+
 def states_axis(name: str, capacity: int) -> Any:
     """The number of jobs in the system, in whole numbers."""
     import altair as alt
@@ -141,13 +154,13 @@ def with_line(spec: dict[str, Any], value: float, title: str, colour: str = INK)
     return {**spec, "layer": [*spec["layer"], line]}
 
 
-def from_zero(spec: dict[str, Any]) -> dict[str, Any]:
-    """Curves of what cannot be below 0: the axis begins there, and so do bands."""
+def from_zero(spec: dict[str, Any], side: str = "y") -> dict[str, Any]:
+    """Curves or bars of what cannot be below 0: the axis begins there, and so do intervals."""
     layers = []
     for layer in spec["layer"]:
         mark = layer["mark"] if isinstance(layer["mark"], dict) else {"type": layer["mark"]}
-        up = layer["encoding"]["y"]
-        encoding = {**layer["encoding"], "y": {**up, "scale": {**up.get("scale", {}), "domainMin": 0}}}
+        up = layer["encoding"][side]
+        encoding = {**layer["encoding"], side: {**up, "scale": {**up.get("scale", {}), "domainMin": 0}}}
         layers.append({**layer, "mark": {**mark, "clip": True}, "encoding": encoding})
     return {**spec, "layer": layers}
 
@@ -194,14 +207,20 @@ def lines(
     zero: bool = False,
     step: bool = False,
     height: int = HEIGHT,
+    most_bands: int = MOST_BANDS,
 ) -> dict[str, Any]:
-    """Curves `mean` over `time` of each `who`, in a band from `low` to `high` (and a wider one, `least` to `most`)."""
+    """Curves `mean` over `time` of each `who`, in a band from `low` to `high` (and a wider one, `least` to `most`).
+
+    More than `most_bands` would hide each other: then there is a dot at each end, with its interval.
+    """
     import altair as alt
 
     at = axis(x, "time", log=log_x, side="x")
     scales = {"color": colour_scale(looks), "strokeDash": dash_scale(looks)}
     how = {"interpolate": "step-after"} if step else {}
-    layers = []
+    layers: list[Any] = []
+    dots = band and len(looks) > most_bands
+    band, outer = band and not dots, outer and not dots
     for low, high, wanted in (("least", "most", outer), ("low", "high", band)):
         if wanted:
             up = axis(y, low, log=log_y, zero=zero)
@@ -211,7 +230,55 @@ def lines(
     tips = tooltips(who_N="", time_Q=x, mean_Q=y)
     drawn = base().mark_line(strokeWidth=2, **how)
     layers.append(drawn.encode(x=at, y=axis(y, "mean", log=log_y, zero=zero), tooltip=tips, **scales))
+    if dots:
+        layers += _intervals_at_ends(looks, at, axis(y, "mean", log=log_y, zero=zero), scales["color"])
     return finished(alt.layer(*layers), height=height)
+
+
+def _intervals_at_ends(looks: Mapping[str, Look], at: Any, up: Any, colour: Any) -> list[Any]:
+    """The last mean of each curve as a dot in its interval, side by side."""
+    import altair as alt
+
+    layers = []
+    for k, who in enumerate(looks):
+        one = base().transform_filter(alt.FieldEqualPredicate(field="who", equal=who))
+        one = one.transform_joinaggregate(last="max(time)").transform_filter("datum.time == datum.last")
+        left = -min(7.0, 90.0 / len(looks)) * (len(looks) - 1 - k)
+        low = alt.Y("low:Q", title=up.to_dict()["title"])
+        layers += [
+            one.mark_rule(strokeWidth=1.5, xOffset=left).encode(x=at, y=low, y2="high:Q", color=colour),
+            one.mark_point(filled=True, size=36, opacity=1, xOffset=left).encode(x=at, y=up, color=colour),
+        ]
+    return layers
+
+
+def with_end_values(
+    spec: dict[str, Any], ends: Sequence[tuple[float, str]], time: float, reach: tuple[float, float], colours: Any
+) -> dict[str, Any]:
+    """Curves with the last value of each beside its end, none over another; ends: values, and what is written.
+
+    reach: of the axis, about; colours: of the ends, in order. Of more than there is room for, none.
+    """
+    low, high = reach
+    if not high > low or len(ends) * END_HEIGHT > HEIGHT:
+        return spec
+    scale = (high - low) / HEIGHT
+    places = apart([(value - low) / scale for value, _ in ends], END_HEIGHT, float(HEIGHT))
+    rows = [
+        {"time": rounded([time])[0], "place": rounded([low + place * scale])[0], "said": said, "colour": colour}
+        for place, (_, said), colour in zip(places, ends, colours, strict=True)
+    ]
+    first = spec["layer"][-1]["encoding"]
+    encoding = {
+        "x": {**first["x"], "field": "time"},
+        "y": {**first["y"], "field": "place"},
+        "text": {"field": "said", "type": "nominal"},
+        "fill": {"field": "colour", "type": "nominal", "scale": None, "legend": None},
+    }
+    mark = {"type": "text", "align": "left", "dx": 5, "fontSize": 11, "fontWeight": "bold", "clip": False}
+    room = 10 + 7 * max(len(said) for _, said in ends)
+    layer = {"data": {"values": rows}, "mark": mark, "encoding": encoding}
+    return {**spec, "layer": [*spec["layer"], layer], "padding": {"left": 5, "top": 5, "bottom": 5, "right": room}}
 
 
 def shape_scale(looks: Mapping[str, Look], field_name: str = "who") -> Any:

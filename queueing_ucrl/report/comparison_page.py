@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.stored import StoredStudy
 from queueing_ucrl.report.charts import Chart, Columns, axis, base, colour_scale, finished, rounded, tooltips
+from queueing_ucrl.report.gains import gain_of
 from queueing_ucrl.report.numbers import NOTHING, number, percent
 from queueing_ucrl.report.page import Page, PageTable, Section
 from queueing_ucrl.report.palette import Look, controller_looks
@@ -136,7 +137,7 @@ def _earned(views: Sequence[tuple[str, StudyView]]) -> Section:
             share = _share(view, gap["mean"])
             lost = [view.spread(gap), NOTHING if share is None else percent(share, 2), *tail_cells(gap, lost=True)]
             tails = tail_cells(result["reward"], lost=False)
-            earned = [view.spread(result["reward"]) + unit, *tails, view.spread(result["gain"])]
+            earned = [view.spread(result["reward"]) + unit, *tails, view.spread(gain_of(result))]
             rows.append([place, name, view.span, f"{view.count:,}", *lost, *earned])
     headings = [
         "study",

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import interval
 from queueing_ucrl.messages import shown
+from queueing_ucrl.report.end_values import apart
 from queueing_ucrl.report.lettering import Lettering
 from queueing_ucrl.report.numbers import number, tick_labels
 from queueing_ucrl.report.palette import Look
@@ -154,16 +155,17 @@ def panels(
 
 
 def values_at_ends(axes: Axes, ends: list[tuple[float, float, str]]) -> None:
-    """The last value of each curve beside it, but none over another; ends: time, value, colour."""
+    """The last value of each curve beside it, none over another: moved apart, or the first ones alone if all are too
+    many; ends: time, value, colour.
+    """
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height * 72.0 / axes.figure.dpi
-    taken: list[float] = []
-    for time, value, colour in ends:
-        place = height * (value - low) / ((high - low) or 1.0)
-        if all(abs(place - other) >= LABEL_HEIGHT for other in taken):
-            taken.append(place)
-            beside: Any = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
-            axes.annotate(number(value, 3), (time, value), color=colour, fontsize=LEGEND_SIZE, **beside)
+    ends = ends[: int(height // LABEL_HEIGHT) + 1]
+    places = [height * (value - low) / ((high - low) or 1.0) for _, value, _ in ends]
+    for (time, value, colour), place, moved in zip(ends, places, apart(places, LABEL_HEIGHT, height), strict=True):
+        at = (4, moved - place)
+        beside: Any = {"xytext": at, "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        axes.annotate(number(value, 3), (time, value), color=colour, fontsize=LEGEND_SIZE, **beside)
 
 
 def curves_of(axes: Axes) -> list[Entry]:

@@ -7,6 +7,7 @@ One file, though a long one: a function for each section, one after the other, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from queueing_ucrl.report.charts import (
     legend_of,
     legend_of_two,
     lines,
+    names_axis,
     rounded,
     states_axis,
     thinned,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 MOST_EPISODES = 400  # of a controller in a chart
 MOST_STEPS = 300  # of a slider
+WHO_IS_LET_IN = "Who is let in, by the number of jobs"  # a chart's title
 FIRST = "Of the first replication."
 IN_FORCE, BEST = "in force", "best possible"
 
@@ -133,7 +136,7 @@ def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, not
         data["high"] += rounded(frame["optimistic_rate"]) if who == "estimate" else [None] * len(frame)
     truth = sum(view.mean_rates)
     y = f"jobs of all classes per {view.units.per_time}"
-    spec = with_line(lines(looks, view.units.timed("time"), y, log_x=True, step=True), truth, y)
+    spec = with_line(lines(looks, view.units.timed("time"), y, log_x=_log_time(view), step=True), truth, y)
     last = frame.iloc[-1]
     words = (
         f"{name} at its last review: between {number(last['rate_low'])} and {number(last['optimistic_rate'])} {y}, "
@@ -148,17 +151,18 @@ def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, not
 def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, note: str) -> Chart:
     """Of each class: the estimate, what was planned for, the upper limit where there is one."""
     limited = "rate_limits" in frame and bool(frame["rate_limits"].notna().all())
-    planned = "planned_rates" in frame and bool(frame["planned_rates"].notna().any())
+    planned = [i for i in range(len(view.class_names)) if _differ(frame, i)]
     data: Columns = {"who": [], "time": [], "mean": [], "planned": [], "high": []}
     for i, job_class in enumerate(view.class_names):
         data["who"] += [job_class] * len(frame)
         data["time"] += rounded(frame["start"])
         for column, source in (("mean", "rate_estimates"), ("planned", "planned_rates"), ("high", "rate_limits")):
-            values = frame[source] if source in frame else [None] * len(frame)
+            left_out = source not in frame or (column == "planned" and i not in planned)
+            values = [None] * len(frame) if left_out else frame[source]
             data[column] += rounded([None if v is None or not hasattr(v, "__len__") else v[i] for v in values])
     y = f"jobs per {view.units.per_time}"
-    spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=True, step=True)
-    spec = _with_planned(view, spec, y, limited=limited, planned=planned)
+    spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=_log_time(view), step=True)
+    spec = _with_planned(view, spec, y, limited=limited, planned=bool(planned))
     truths = view.mean_rates
     for job_class, truth in zip(view.class_names, truths, strict=True):
         spec = with_line(spec, truth, y, colour=view.class_looks[job_class].colour)
@@ -176,13 +180,22 @@ def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, no
     return Chart(key, name, words, spec, data, heads, keys, note)
 
 
+def _differ(frame: pd.DataFrame, i: int) -> bool:
+    """Whether what was planned for was ever another rate of the i-th class than the estimate."""
+    if "planned_rates" not in frame:
+        return False
+    pairs = zip(frame["planned_rates"], frame["rate_estimates"], strict=True)
+    known = ((a[i], b[i]) for a, b in pairs if hasattr(a, "__len__") and hasattr(b, "__len__"))
+    return any(math.isfinite(planned) and planned != estimate for planned, estimate in known)
+
+
 def _with_planned(view: StudyView, spec: dict[str, Any], y: str, *, limited: bool, planned: bool) -> dict[str, Any]:
     """The curves of what was planned for, thin, and the range up to the limits."""
     import altair as alt
 
     colours = alt.Scale(domain=view.class_names, range=[look.colour for look in view.class_looks.values()])
     shared = {
-        "x": axis(view.units.timed("time"), "time", log=True, side="x"),
+        "x": axis(view.units.timed("time"), "time", log=_log_time(view), side="x"),
         "color": alt.Color("who:N", scale=colours, legend=None),
     }
     layers = []
@@ -222,21 +235,27 @@ def levels_section(view: StudyView) -> Section | None:
     return Section(f"{view.prefix}levels", "What was done: control levels in time", [*words, *view.few], charts)
 
 
-def _from(start: float, first_end: float) -> float:
-    """Where a curve that begins at 0 begins on a log scale."""
-    return start if start > 0.0 else 0.1 * first_end
+def _log_time(view: StudyView) -> bool:
+    """Whether time is on a log scale: not where rates repeat, whose periods would shrink to blocks."""
+    drifts = view.queue is not None and view.queue.drifts
+    return not drifts and all(pattern is None for pattern in view.patterns)
+
+
+def _from(view: StudyView, start: float, first_end: float) -> float:
+    """Where a curve that begins at 0 begins, on a log scale too."""
+    return start if start > 0.0 or not _log_time(view) else 0.1 * first_end
 
 
 def _levels_chart(view: StudyView, k: int, name: str, found: Sequence[Stretch]) -> Chart:
     shown = [found[j] for j in thinned(len(found), MOST_EPISODES)]
     data: Columns = {"who": [], "time": [], "mean": []}
     for i, job_class in enumerate(view.class_names):
-        times = [_from(s.start, found[0].end) for s in shown] + [found[-1].end]
+        times = [_from(view, s.start, found[0].end) for s in shown] + [found[-1].end]
         data["who"] += [job_class] * len(times)
         data["time"] += rounded(times)
         data["mean"] += [s.levels[i] for s in shown] + [found[-1].levels[i]]
     y = "control level (jobs in the system)"
-    spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=True, zero=True, step=True)
+    spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=_log_time(view), zero=True, step=True)
     keys = legend_of(view.class_looks)
     if view.best is not None:
         for job_class, level in zip(view.class_names, view.best.policy.control_levels, strict=True):
@@ -264,7 +283,7 @@ def _worth_chart(view: StudyView) -> Chart | None:
     first_end = min((float(frame["end"].iloc[0]) for frame in known.values()), default=0.0)
     for name, frame in known.items():
         shown = frame.iloc[thinned(len(frame), MOST_EPISODES)]
-        times = [_from(t, first_end) for t in shown["start"]] + [float(frame["end"].iloc[-1])]
+        times = [_from(view, t, first_end) for t in shown["start"]] + [float(frame["end"].iloc[-1])]
         data["who"] += [name] * len(times)
         data["time"] += rounded(times)
         data["mean"] += rounded([*shown["gain"], frame["gain"].iloc[-1]])
@@ -273,7 +292,7 @@ def _worth_chart(view: StudyView) -> Chart | None:
         return None
     y = f"{view.units.money or 'reward'} per {view.units.per_time}"
     looks = {name: look for name, look in view.looks.items() if name in data["who"]}
-    spec = with_line(lines(looks, view.units.timed("time"), y, band=False, log_x=True, step=True), best, y)
+    spec = with_line(lines(looks, view.units.timed("time"), y, band=False, log_x=_log_time(view), step=True), best, y)
     words = f"What the policy in force is truly worth, {y}. At the end: {'; '.join(said)}; the best {number(best, 6)}."
     keys = [*legend_of(looks), Key(f"best possible, {number(best, 6)}", REFERENCE)]
     heads = {"who": "controller", "time": view.units.timed("from time"), "mean": y}
@@ -330,7 +349,7 @@ def _policy_chart(view: StudyView, data: Columns) -> Chart:
         .encode(
             x=x,
             x2="last:Q",
-            y=alt.Y("group:N", sort=view.class_names, title=None, scale=alt.Scale(domain=view.class_names)),
+            y=names_axis("group", view.class_names),
             yOffset=alt.YOffset("which:N", sort=list(both), scale=alt.Scale(domain=list(both))),
             tooltip=tooltips(group_N="class", which_N="", first_Q="from", last_Q="below"),
             **two_kinds(both, "which"),
@@ -350,7 +369,7 @@ def _policy_chart(view: StudyView, data: Columns) -> Chart:
         "first": "let in from",
         "last": "and below",
     }
-    return Chart(f"{view.prefix}policy-map", "Let in", said, spec, data, heads, legend_of_two(both))
+    return Chart(f"{view.prefix}policy-map", WHO_IS_LET_IN, said, spec, data, heads, legend_of_two(both))
 
 
 # --- theory and work -------------------------------------------------------------------------------------------------
@@ -390,7 +409,7 @@ def bound_section(view: StudyView) -> Section | None:  # long: the curves, and w
     if not said:
         return None
     y = view.units.paid("lost so far")
-    spec = lines(looks, view.units.timed("time"), y, band=False, log_x=True, log_y=True)
+    spec = lines(looks, view.units.timed("time"), y, band=False, log_x=_log_time(view), log_y=True)
     heads = {"who": "curve", "time": view.units.timed("time"), "mean": y}
     chart = Chart(
         f"{view.prefix}bound", "Bound and measured", f"{'. '.join(said)}.", spec, data, heads, legend_of(looks)
@@ -408,13 +427,17 @@ def work_section(view: StudyView) -> Section | None:
     rows = []
     for name in view.names:
         mine = frame[frame["controller"] == name]
-        reviews = len(mine) / max(1, mine["replication"].nunique()) - 1.0
+        trials = max(1, mine["replication"].nunique())
+        reviews = len(mine) / trials - 1.0
         solves = mine[steps].dropna() if steps in mine else mine.iloc[:0, 0]
         found = stretches(view, name) if name in view.detailed else []
-        work = [number(float(solves.mean()), 3), f"{int(solves.max()):,}"] if len(solves) else [NOTHING, NOTHING]
+        work = [NOTHING] * 4
+        if len(solves):
+            of_each = [len(solves) / trials, float(solves.sum()) / trials, float(solves.mean())]
+            work = [*(number(value, 3) for value in of_each), f"{int(solves.max()):,}"]
         changes = [f"{len(found) - 1:,}", number(found[-1].start)] if found else [NOTHING, NOTHING]
         rows.append([name, number(reviews) if finite(reviews) else NOTHING, *work, *changes])
-    asked = ["reviews a replication", "iterations a policy", "at most"]
+    asked = ["reviews a replication", "policies computed", "iterations for them", "iterations a policy", "at most"]
     headings = ["controller", *asked, "changes of policy", view.units.timed("last change at")]
     table = PageTable("Policies that were computed", headings, rows)
     words = ["At a review a controller asks the solver for the best policy of the queue that it believes in."]
@@ -423,38 +446,4 @@ def work_section(view: StudyView) -> Section | None:
         "first. Controllers without iterations ask for no policy, or compute it themselves. A study keeps no seconds, "
         "which differ from machine to machine: queueing-ucrl solve tells them of a queue."
     ]
-    chart = _work_chart(view)
-    charts = [] if chart is None else [chart]
-    return Section(f"{view.prefix}work", "The solver's work", words, charts, tables=[table], notes=notes)
-
-
-def _work_chart(view: StudyView) -> Chart | None:
-    """Iterations of the solver, episode by episode; of many, the most in each of some hundred stretches."""
-    data: Columns = {"who": [], "time": [], "mean": []}
-    said, thin = [], False
-    for name in view.detailed:
-        frame = view.episodes(name)
-        if frame is None or "solver_iterations" not in frame or not frame["solver_iterations"].notna().any():
-            continue
-        steps = frame["solver_iterations"].fillna(0.0).to_numpy(dtype=float)
-        block = -(-steps.size // MOST_EPISODES)
-        thin = thin or block > 1
-        firsts = range(0, steps.size, block)
-        most = [int(steps[k : k + block].max()) for k in firsts]
-        data["who"] += [name] * (len(firsts) + 1)
-        data["time"] += [*(int(frame["episode"].iloc[k]) for k in firsts), int(frame["episode"].iloc[-1]) + 1]
-        data["mean"] += [*most, most[-1]]
-        said.append(f"{name} {int(steps.sum()):,} in {steps.size:,} episodes, at most {int(steps.max()):,} in one")
-    if not said:
-        return None
-    style = {name: look for name, look in view.looks.items() if name in data["who"]}
-    spec = lines(style, "episode", "iterations of the solver", band=False, log_x=True, zero=True, step=True)
-    left = " Of many episodes the most in each stretch is drawn." if thin else ""
-    heads = {"who": "controller", "time": "from episode", "mean": "iterations"}
-    title, words = "Iterations of the solver, by episode", f"Iterations of the solver: {'; '.join(said)}."
-    return Chart(f"{view.prefix}work", title, words, spec, data, heads, legend_of(style), f"{FIRST}{left}")
-
-
-def sections_of_learning(view: StudyView) -> Sequence[Section | None]:
-    """In the order of the page."""
-    return policy_section(view), levels_section(view), beliefs_section(view), bound_section(view), work_section(view)
+    return Section(f"{view.prefix}work", "The solver's work", words, tables=[table], notes=notes)

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BUCKETS = 1000  # stretches of time
+FIRST_CHANGES = 300  # that are kept one by one
 PARTS = 24  # of a period
 ARRIVALS = ("admit", "reject", "block")
 COLUMNS = ("time", "event", "job_class", "in_system", "wait")
 
 
 class Extremes:
-    """The least and the largest value of a step function in each of `count` stretches of [0, horizon].
+    """The least, the largest and the mean value of a step function in each of `count` stretches of [0, horizon].
 
     The value that holds when a stretch begins belongs to it. What comes at the very border of two stretches belongs to
-    the later one.
+    the later one. The first `FIRST_CHANGES` changes are kept as they are.
     """
 
     def __init__(self, horizon: float, count: int = BUCKETS) -> None:
@@ -40,11 +41,18 @@ class Extremes:
         self._last = 0  # value
         self._at = 0  # the stretch that was reached; the value that holds when it began is in
         self.low[0] = self.high[0] = 0
+        self._time, self._integral = 0.0, 0.0  # of the last change, and of the values up to it
+        self._integrals = np.zeros(count + 1)  # up to where each stretch begins
+        self._reached = 1  # the first of these that is not known yet
+        self.first: tuple[FloatArray, IntArray] = (np.zeros(1), np.zeros(1, dtype=np.int64))  # times, values from then
 
     def take(self, times: FloatArray, values: IntArray) -> None:
         """The next changes, in time order: from each time on its value."""
         if not times.size:
             return
+        self._add_up(times, values)
+        room = FIRST_CHANGES + 1 - self.first[0].size
+        self.first = (np.append(self.first[0], times[:room]), np.append(self.first[1], values[:room]))
         place = np.minimum((times * (self.count / self.horizon)).astype(np.int64), self.count - 1)
         starts = np.flatnonzero(np.diff(place, prepend=-1))  # where another stretch begins
         groups = place[starts]
@@ -59,8 +67,28 @@ class Extremes:
         self.high[groups] = np.maximum(self.high[groups], high)
         self._last, self._at = int(values[-1]), int(groups[-1])
 
+    def _add_up(self, times: FloatArray, values: IntArray) -> None:
+        """The integrals up to the changes, and up to the borders that they pass."""
+        at = np.append(self._time, times)
+        held = np.append(self._last, values)
+        passed = self._integral + np.append(0.0, np.cumsum(held[:-1] * np.diff(at)))
+        until = int(np.searchsorted(self.starts, times[-1], side="right"))
+        borders = self.starts[self._reached : until]
+        k = np.searchsorted(at, borders, side="right") - 1
+        self._integrals[self._reached : until] = passed[k] + held[k] * (borders - at[k])
+        self._reached = max(self._reached, until)
+        self._time, self._integral = float(times[-1]), float(passed[-1])
+
+    @property
+    def means(self) -> FloatArray:
+        """Of each stretch, when all is known."""
+        found: FloatArray = np.diff(self._integrals) * (self.count / self.horizon)
+        return found
+
     def finish(self) -> None:
         """To the end nothing changes."""
+        borders = np.append(self.starts, self.horizon)[self._reached :]
+        self._integrals[self._reached :] = self._integral + self._last * np.maximum(borders - self._time, 0.0)
         self.low[self._at + 1 :] = self._last
         self.high[self._at + 1 :] = self._last
         self._at = self.count - 1

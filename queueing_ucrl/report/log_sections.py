@@ -18,6 +18,7 @@ from queueing_ucrl.model.rate_patterns import ArrivalPattern
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.animation import animation, frames_of, some_events_later, stretch_of
 from queueing_ucrl.report.charts import (
+    INK,
     REFERENCE,
     Chart,
     Columns,
@@ -35,7 +36,7 @@ from queueing_ucrl.report.charts import (
     tooltips,
 )
 from queueing_ucrl.report.learning_sections import FIRST, stretches
-from queueing_ucrl.report.log_scan import PARTS, LogScan
+from queueing_ucrl.report.log_scan import FIRST_CHANGES, PARTS, LogScan
 from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.page import Section
 from queueing_ucrl.report.palette import DOTS, Look
@@ -80,12 +81,14 @@ class Logs:
 
 def queue_section(view: StudyView, logs: Logs) -> Section | None:
     """The number of jobs in time, its extremes kept."""
-    charts = [_queue_chart(view, k, name, scan) for k, (name, scan) in enumerate(logs.scans.items())]
+    charts = []
+    for k, (name, scan) in enumerate(logs.scans.items()):
+        charts += [_queue_chart(view, k, name, scan), *_beginning(view, k, name, scan)]
     if not charts:
         return None
     words = [
         "The number of jobs in the system, from the event log. With the shift key held, the wheel zooms in time; drag "
-        "to move, click twice to see all."
+        "to move, click twice to see all. Zooming shows no more than the stretches; the beginning is drawn in full."
     ]
     return Section(f"{view.prefix}queue", "The queue in time", [*words, *logs.few(view)], charts, wide=True)
 
@@ -98,11 +101,13 @@ def _queue_chart(view: StudyView, k: int, name: str, scan: LogScan) -> Chart:
         "time": rounded([*found.starts, found.horizon]),
         "low": [*found.low.tolist(), int(found.low[-1])],
         "high": [*found.high.tolist(), int(found.high[-1])],
+        "mean": rounded([*found.means, found.means[-1]]),
     }
     colour, x, y = view.looks[name].colour, view.units.timed("time"), "jobs in the system"
-    at, tips = axis(x, "time", side="x"), tooltips(time_Q=x, low_Q="least", high_Q="most")
+    at, tips = axis(x, "time", side="x"), tooltips(time_Q=x, low_Q="least", high_Q="most", mean_Q="mean")
     area = base().mark_area(interpolate="step-after", color=colour, opacity=0.35)
-    edge = base().mark_line(interpolate="step-after", color=colour, strokeWidth=1)
+    edge = base().mark_line(interpolate="step-after", color=colour, strokeWidth=0.7, opacity=0.6)
+    middle = base().mark_line(interpolate="step-after", color=INK, strokeWidth=1.4)
     # a wheel or a finger that passes over the chart moves the page
     moves: dict[str, Any] = {
         "zoom": "wheel![event.shiftKey]",
@@ -115,6 +120,7 @@ def _queue_chart(view: StudyView, k: int, name: str, scan: LogScan) -> Chart:
         .add_params(zoom),
         edge.encode(x=at, y=axis(y, "high", zero=True)),
         edge.encode(x=at, y=axis(y, "low", zero=True)),
+        middle.encode(x=at, y=axis(y, "mean", zero=True), tooltip=tips),
     ]
     most = int(found.high.max())
     peak = float(found.starts[int(found.high.argmax())])
@@ -123,11 +129,26 @@ def _queue_chart(view: StudyView, k: int, name: str, scan: LogScan) -> Chart:
         f"Jobs in the system under {name}, of {scan.events:,} events: at most {most:,} (room for {room:,}), first "
         f"between time {number(peak)} and {number(peak + found.horizon / found.count)}."
     )
-    note = (
-        f"{FIRST} Between the least and the largest number in each of {found.count:,} stretches: no peak is left out."
-    )
-    heads = {"time": view.units.timed("from time"), "low": "least", "high": "most"}
-    return Chart(f"{view.prefix}queue-{k}", name, words, finished(alt.layer(*layers)), data, heads, note=note)
+    note = f"{FIRST} {found.count:,} stretches of time: neither peaks nor troughs are left out."
+    heads = {"time": view.units.timed("from time"), "low": "least", "mean": "mean", "high": "most"}
+    keys = [Key("mean of a stretch", Look(INK)), Key("from the least to the most in it", Look(colour), "pale")]
+    return Chart(f"{view.prefix}queue-{k}", name, words, finished(alt.layer(*layers)), data, heads, keys, note)
+
+
+def _beginning(view: StudyView, k: int, name: str, scan: LogScan) -> Sequence[Chart]:
+    """The first changes one by one, where stretches hide them."""
+    times, jobs = scan.extremes.first
+    if times.size <= FIRST_CHANGES:  # the chart of all stretches tells as much
+        return []
+    x, y = view.units.timed("time"), "jobs in the system"
+    line = base().mark_line(interpolate="step-after", color=view.looks[name].colour, strokeWidth=1.4)
+    drawn = line.encode(x=axis(x, "time", side="x"), y=axis(y, "jobs", zero=True), tooltip=tooltips(time_Q=x, jobs_Q=y))
+    data: Columns = {"time": rounded(times), "jobs": jobs.tolist()}
+    until = f"{number(float(times[-1]))} {view.units.time}".rstrip()
+    words = f"Jobs in the system under {name} up to time {until}, each of the first {times.size - 1:,} changes."
+    title, note = f"{name}, the beginning", f"{FIRST} Every change up to time {until}."
+    spec = finished(drawn, height=180)
+    return [Chart(f"{view.prefix}queue-start-{k}", title, words, spec, data, {"time": x, "jobs": y}, (), note)]
 
 
 # --- waits -----------------------------------------------------------------------------------------------------------
@@ -299,7 +320,7 @@ def hours_section(view: StudyView, logs: Logs) -> Section | None:
                 away = values if half is None else values + sign * half
                 data[column] += rounded([*away, away[-1]])
     x, y = view.units.timed("time since the period began"), f"jobs per {view.units.per_time}"
-    spec = lines(looks, x, y, band=scan is not None, step=True, zero=True)
+    spec = lines(looks, x, y, band=scan is not None, step=True, zero=True, most_bands=len(looks))
     note = "Band: 95 % interval of a count of a Poisson process. Of the first replication." if scan is not None else ""
     heads = {"who": "class", "time": x, "mean": y, "low": "low", "high": "high"}
     words = f"Arrivals by part of the period, {y}. {'; '.join(said)}."
@@ -343,9 +364,3 @@ def _shortly_before_the_first(path: Path, end: float) -> float:
     first = next((float(times.iloc[0]) for times in of_jobs if len(times)), 0.0)
     begin = first - LEAD * (end - first)
     return begin if begin > LEAD * end else 0.0
-
-
-def sections_of_logs(view: StudyView) -> Sequence[Section | None]:
-    """In the order of the page."""
-    logs = Logs.of(view)
-    return waits_section(view, logs), queue_section(view, logs), hours_section(view, logs), moving_section(view)

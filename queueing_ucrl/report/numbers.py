@@ -63,7 +63,9 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(share: float | None, digits: int = 3) -> str:
-    """A share of one as a percentage."""
+    """A share of one as a percentage; one that would need a power of ten is only said to be small."""
+    if share is not None and 0.0 < 100.0 * share < SMALLEST_PLAIN:
+        return "<0.01%"
     return NOTHING if share is None or math.isnan(share) else f"{number(100.0 * share, digits)}%"
 
 

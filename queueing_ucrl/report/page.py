@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from queueing_ucrl.report.charts import CONFIG, DATA, Chart
@@ -25,6 +26,7 @@ class PageTable:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     names: int = 1
+    grouped: bool = False  # the first names stand on rows of their own, so that numbers have room on a phone
 
     @property
     def wide(self) -> list[bool]:
@@ -58,6 +60,7 @@ class Section:
     data: str = ""  # long text to be opened: how the study is defined
     data_title: str = "Everything that determines the numbers"
     notes: Sequence[str] = ()  # small print
+    fold: str = ""  # sections of one fold follow each other, and are opened together; its title
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class Page:
     meaning: Sequence[str]
     sections: Sequence[Section]
     warnings: Sequence[str] = field(default_factory=tuple)  # such as: the study is not finished
+
+    @property
+    def parts(self) -> list[tuple[str, list[Section]]]:
+        """The sections, those of a fold together with its title."""
+        return [(title, list(sections)) for title, sections in groupby(self.sections, key=lambda one: one.fold)]
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:

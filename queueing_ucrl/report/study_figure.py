@@ -8,7 +8,7 @@ from queueing_ucrl.experiments.folder import StudyFolder
 from queueing_ucrl.experiments.study import Study
 from queueing_ucrl.report.drawing import HEIGHT, NAME_WIDTH, curves_of, figure_bytes, heading, legend_below
 from queueing_ucrl.report.lettering import lettering
-from queueing_ucrl.report.study_panels import curves_in_words, first_of, gain_panel, regret_panel
+from queueing_ucrl.report.study_panels import curves_in_words, first_of, gain_panel, regret_panel, reward_words
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.units import Units
 
@@ -34,7 +34,8 @@ def regret_figure(study: Study, scenario: Scenario, point: int = 0) -> bytes:
         regret_panel(left, study, point, units=units)
         gain_panel(right, study, point, units=units)
         if study.no_optimum(first := first_of(study, point)):
-            heading(left, f"Earned less than {letters(study.cells[first].name, NAME_WIDTH)}, on the same jobs")
+            what = reward_words(study, first).capitalize()
+            heading(left, f"{what} minus that of {letters(study.cells[first].name, NAME_WIDTH)}")
             heading(right, f"Earnings per {units.per_time}, so far")
         else:
             heading(left, "Lost to not knowing the arrival rates")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from queueing_ucrl.errors import DamagedFile
 from queueing_ucrl.experiments.stored import StoredStudy
@@ -17,13 +17,29 @@ from queueing_ucrl.files import is_plain_file, write_atomically
 from queueing_ucrl.messages import printable, shortened, shown_path
 from queueing_ucrl.report.comparison_page import comparison_page
 from queueing_ucrl.report.data_section import sections_of_data
-from queueing_ucrl.report.learning_sections import sections_of_learning
-from queueing_ucrl.report.log_sections import sections_of_logs
-from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
+from queueing_ucrl.report.learning_sections import (
+    beliefs_section,
+    bound_section,
+    levels_section,
+    policy_section,
+    work_section,
+)
+from queueing_ucrl.report.log_sections import Logs, hours_section, moving_section, queue_section, waits_section
+from queueing_ucrl.report.numbers import number, percent, with_interval
 from queueing_ucrl.report.page import Page, PageTable, Section, page_html
-from queueing_ucrl.report.study_sections import SPREADS, sections_of_numbers
+from queueing_ucrl.report.study_sections import (
+    SPREADS,
+    accounts_section,
+    causes_section,
+    difference_kind,
+    differences_section,
+    lost_section,
+    quantiles_section,
+    rewards_section,
+    summary_section,
+)
 from queueing_ucrl.report.study_view import StudyView
-from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
+from queueing_ucrl.report.sweep_section import sweep_section, values_in_words
 
 REPORT, COMPARISON = "report.html", "comparison.html"
 OURS = b'<meta name="generator" content="queueing_ucrl">'
@@ -80,10 +96,10 @@ def study_page(study: StoredStudy) -> Page:
         if study.results is None:
             return Page(study.title, _sentence(study), [], [_cells_section(study), again_section(study)], warnings)
         views = [StudyView(study, k) for k in range(len(study.points))]
-        sections = [*sections_of_data(study), *([_sweep_section(views)] if len(views) > 1 else [])]
+        sections = [*sections_of_data(study), *([sweep_section(views)] if len(views) > 1 else [])]
         for view in views[:POINTS]:
             found = [section for section in _sections(view) if section is not None]
-            sections += found if len(views) == 1 else [_named(section, view) for section in found]
+            sections += found if len(views) == 1 else [_folded(section, view) for section in found]
         sections.append(again_section(study))
         return Page(study.title, _sentence(study), _meanings(views), sections, warnings)
     except DamagedFile as error:
@@ -92,7 +108,26 @@ def study_page(study: StoredStudy) -> Page:
 
 
 def _sections(view: StudyView) -> Sequence[Section | None]:
-    return (*sections_of_numbers(view), *sections_of_learning(view), *sections_of_logs(view))
+    """In the order of the page: the answer, who is let in and the queue itself, then what stands behind it."""
+    logs, earned = Logs.of(view), rewards_section(view)
+    return (
+        summary_section(view),
+        earned if view.no_optimum else lost_section(view),
+        policy_section(view),
+        moving_section(view),
+        None if view.no_optimum else earned,
+        differences_section(view),
+        causes_section(view),
+        quantiles_section(view),
+        levels_section(view),
+        beliefs_section(view),
+        waits_section(view, logs),
+        queue_section(view, logs),
+        hours_section(view, logs),
+        accounts_section(view),
+        bound_section(view),
+        work_section(view),
+    )
 
 
 # --- how far it is ---------------------------------------------------------------------------------------------------
@@ -126,17 +161,14 @@ def _cells_section(study: StoredStudy) -> Section:
     """Which trials are done."""
     wanted = int(study.manifest["replications"])
     rows = [
-        [_values(study.points[k]) or "-", name, f"{done:,} of {wanted:,}"] for (k, name), done in study.finished.items()
+        [values_in_words(study.points[k]) or "-", name, f"{done:,} of {wanted:,}"]
+        for (k, name), done in study.finished.items()
     ]
     table = PageTable("Trials that are done", ["point", "controller", "done"], rows, names=2)
     return Section("progress", "How far it is", tables=[table])
 
 
 # --- in words --------------------------------------------------------------------------------------------------------
-
-
-def _values(point: dict[str, Any]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in point["values"].items())
 
 
 def _some(names: Sequence[str]) -> str:
@@ -180,7 +212,7 @@ def _meanings(views: Sequence[StudyView]) -> list[str]:
     """What the numbers mean: a paragraph a point, and the cautions."""
     found = []
     for view in views[:POINTS]:
-        place = f"{_values(view.about)}: " if len(views) > 1 else ""
+        place = f"{values_in_words(view.about)}: " if len(views) > 1 else ""
         found += [place + words for words in meaning(view)]
     found.append(_what_is_what(views))
     if len(views) > POINTS:
@@ -240,10 +272,10 @@ def _earned_words(view: StudyView) -> list[str]:
 
 def _difference_words(view: StudyView) -> list[str]:
     """Whether the controllers differ by more than chance, on the same jobs."""
-    kind = "realised_reward" if view.no_optimum else "gap"
     frame = view.study.table("differences.parquet", view.point, ["controller", "time", "account", *SPREADS])
     if frame is None:
         return []
+    kind = difference_kind(frame["account"])
     first, sure, unsure, same = view.names[0], [], [], []
     for name, rows in frame[frame["account"] == kind].groupby("controller", sort=False):
         mean, low, high = (float(rows[s].iloc[-1]) for s in SPREADS)
@@ -257,14 +289,16 @@ def _difference_words(view: StudyView) -> list[str]:
             sure.append(f"{name} earned {size} {'less' if more else 'more'}")
         else:
             sure.append(f"{name} lost {size} {'more' if more else 'less'}")
-    said = [f"On the same jobs as {first}, {'; '.join(sure)}."] if sure else []
+    account = f", by the {kind.replace('_', ' ')}" if view.no_optimum else ""
+    said = [f"On the same jobs as {first}{account}, {'; '.join(sure)}."] if sure else []
     if same:
         what = "earned" if view.no_optimum else "lost"
         said.append(f"In every replication {_some(same)} {what} exactly what {first} did.")
     if unsure:
         which = _some(unsure)
         said.append(
-            f"Whether {which} or {first} is better, these replications do not tell: the difference may be chance."
+            f"Whether {which} or {first} is better{account}, these replications do not tell: the difference may be "
+            "chance."
         )
     return said
 
@@ -272,30 +306,9 @@ def _difference_words(view: StudyView) -> list[str]:
 # --- sweeps ----------------------------------------------------------------------------------------------------------
 
 
-def _named(section: Section, view: StudyView) -> Section:
+def _folded(section: Section, view: StudyView) -> Section:
     """A section of one point of a sweep."""
-    from dataclasses import replace
-
-    return replace(section, title=f"{_values(view.about)}: {section.title}")
-
-
-def _sweep_section(views: Sequence[StudyView]) -> Section:
-    """All points in a table."""
-    rows = []
-    units = views[0].units
-    for view in views:
-        for name, result in zip(view.names, view.results, strict=True):
-            gap, total = result["regret"]["gap"], view.total
-            share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
-            lost = [view.spread(gap), share, *tail_cells(gap, lost=True)]
-            earned = [view.spread(result["reward"]), *tail_cells(result["reward"], lost=False)]
-            rows.append([_values(view.about), name, *lost, *earned])
-    tails = [f"lost, {name}" for name in tail_headings(lost=True)]
-    headings = ["point", "controller", units.paid("lost"), "of the best", *tails, units.paid("earned in all")]
-    headings += [f"earned, {name}" for name in tail_headings(lost=False)]
-    notes = [f"{tail_words(views[0].count, lost=lost)}." for lost in (True, False)]
-    table = PageTable("What was lost and earned", headings, rows, names=2)
-    return Section("sweep", "All points", tables=[table], notes=notes)
+    return replace(section, fold=values_in_words(view.about))
 
 
 # --- again -----------------------------------------------------------------------------------------------------------

@@ -36,13 +36,18 @@ def reward_of(study: Study, cell: int) -> str:
     return "expected_reward" if cell in study.cells_with("expected_reward") else "realised_reward"
 
 
-def lost_by(study: Study, cell: int, kind: str) -> FloatArray:
-    """A cell's regret; where no optimum is known, the reward that it earned less than the first controller."""
+def regret_or_difference(study: Study, cell: int, kind: str) -> FloatArray:
+    """A cell's regret; where no optimum is known, its reward minus that of the first controller."""
     if kind not in KINDS or not study.no_optimum(cell):
         return study.samples(cell, kind)
     first = first_of(study, study.cells[cell].point)
     reward = reward_of(study, first)
-    return study.samples(first, reward) - study.samples(cell, reward)
+    return study.samples(cell, reward) - study.samples(first, reward)
+
+
+def reward_words(study: Study, cell: int) -> str:
+    """What `reward_of` is called."""
+    return "expected reward" if reward_of(study, cell) == "expected_reward" else "realised reward"
 
 
 def curves_in_words(study: Study) -> str:
@@ -61,7 +66,7 @@ def _each_is_drawn(study: Study, count: int) -> bool:
 def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units: Units | None = None) -> None:
     """Mean regret of each controller with its 95 % interval, and each replication as a faint line if they are few.
 
-    Where no optimum is known: the reward that each earned less than the first controller, on the same jobs.
+    Where no optimum is known: the reward of each minus that of the first controller, on the same jobs.
     """
     units = units or Units()
     look, ends = controller_looks(cell.name for cell in study.cells), []
@@ -69,14 +74,14 @@ def regret_panel(axes: Axes, study: Study, point: int, kind: str = "gap", units:
     for k, cell in enumerate(study.cells):
         if cell.point != point:
             continue
-        times, samples = study.results[k][0].times, lost_by(study, k, kind)
+        times, samples = study.results[k][0].times, regret_or_difference(study, k, kind)
         if _each_is_drawn(study, len(samples)):
             axes.plot(times, samples.T, color=look[cell.name].colour, linewidth=0.4, alpha=0.25)
         mean = mean_curve(axes, times, samples, cell.name, look[cell.name], shade)
         ends.append((times[-1], mean[-1], look[cell.name].colour))
     words = LOST.get(kind, f"{kind} so far")
     if kind in KINDS and study.no_optimum(first_of(study, point)):
-        words = "reward less than the first so far"
+        words = "difference in reward so far"
     axes.set_xlabel(units.timed("time"))
     axes.set_ylabel(units.paid(words))
     grid(axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from rich.cells import cell_len
@@ -15,7 +15,7 @@ from queueing_ucrl.learning.fixed_policies import FixedPolicy, Oracle
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.report.layout import GAP, PROSE, print_line, print_words
 from queueing_ucrl.report.numbers import number
-from queueing_ucrl.report.study_panels import first_of, lost_by
+from queueing_ucrl.report.study_panels import first_of, regret_or_difference, reward_words
 from queueing_ucrl.report.tables import PICTURE_WIDTH, print_picture
 from queueing_ucrl.simulation.episode_log import row_groups
 from queueing_ucrl.solvers.optimum import optimum
@@ -37,11 +37,19 @@ def bars_for(console: Console) -> str:
     return BARS
 
 
-def sparkline(times: FloatArray, values: FloatArray, width: int, bars: str = BARS) -> str:
-    """The curve from time 0 to its end in so many marks, from the least of its values and 0 to the greatest."""
+def scale_of(curves: Iterable[FloatArray]) -> tuple[float, float]:
+    """From the least of all values and 0 to the greatest."""
+    ends = [float(end) for values in curves for end in (values.min(), values.max())]
+    return min(0.0, *ends), max(0.0, *ends)
+
+
+def sparkline(
+    times: FloatArray, values: FloatArray, width: int, bars: str = BARS, scale: tuple[float, float] | None = None
+) -> str:
+    """The curve from time 0 to its end in so many marks; scale: of the lowest and the highest, else `scale_of` it."""
     at = times[-1] * np.arange(1, width + 1) / width
     curve = np.interp(at, times, values)
-    low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
+    low, high = scale_of([values]) if scale is None else scale
     if not high > low:
         return bars[0] * width
     place = np.floor((curve - low) / (high - low) * len(bars)).astype(int)
@@ -54,11 +62,14 @@ def print_pictures(console: Console, study: Study, point: int, units: Units) -> 
     cells = [k for k, cell in enumerate(study.cells) if cell.point == point]
     first = first_of(study, point)
     if study.no_optimum(first):
-        heading = units.paid(f"reward less than that of {study.cells[first].name}")
+        heading = units.paid(f"{reward_words(study, first)} minus that of {study.cells[first].name}")
         shown = [k for k in cells if k != first]
     else:
         heading, shown = units.paid("reward lost"), cells
-    curves = [(study.cells[k].name, study.results[k][0].times, lost_by(study, k, "gap").mean(axis=0)) for k in shown]
+    curves = [
+        (study.cells[k].name, study.results[k][0].times, regret_or_difference(study, k, "gap").mean(axis=0))
+        for k in shown
+    ]
     _print_curves(console, heading, curves, width)
     _print_policies(console, study, cells, width)
 
@@ -66,7 +77,7 @@ def print_pictures(console: Console, study: Study, point: int, units: Units) -> 
 def _print_curves(
     console: Console, heading: str, curves: Sequence[tuple[str, FloatArray, FloatArray]], width: int
 ) -> None:
-    """A line a controller: its name, the curve, and its last value."""
+    """A line a controller: its name, the curve, and its last value; on one scale, so that who lost more is higher."""
     lasts = [number(float(values[-1]), 3) for _, _, values in curves]
     room = width - len(GAP) - max(map(len, lasts), default=0)
     if not curves or room < SHORTEST:
@@ -75,12 +86,13 @@ def _print_curves(
     apart = room - names - len(GAP) < SHORTEST
     length = min(LONGEST, room if apart else room - names - len(GAP))
     print_line(console)
-    print_words(console, f"{heading}, in time; each on a scale of its own, and its last value", style="bold")
+    print_words(console, f"{heading}, in time, all on one scale; and the last value", style="bold")
+    scale = scale_of(values for _, _, values in curves)
     for (name, times, values), last in zip(curves, lasts, strict=True):
         if apart:
             print_line(console, name)
         beside = "" if apart else name + " " * (names - cell_len(name)) + GAP
-        print_line(console, f"{beside}{sparkline(times, values, length, bars_for(console))}{GAP}{last}")
+        print_line(console, f"{beside}{sparkline(times, values, length, bars_for(console), scale)}{GAP}{last}")
 
 
 def last_policy(study: Study, cell: int) -> Policy | None:

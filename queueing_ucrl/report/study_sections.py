@@ -7,7 +7,7 @@ One file, though a long one: a function for each section, one after the other, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from queueing_ucrl.accounts.regret import CAUSES, KINDS
 from queueing_ucrl.arrays import FloatArray
 from queueing_ucrl.experiments.study import interval
 from queueing_ucrl.report.charts import (
+    MOST_BANDS,
     REFERENCE,
     Chart,
     Columns,
@@ -27,15 +28,18 @@ from queueing_ucrl.report.charts import (
     legend_of,
     legend_of_two,
     lines,
+    names_axis,
     rounded,
     thinned,
     tooltips,
     two_kinds,
+    with_end_values,
     with_line,
 )
+from queueing_ucrl.report.gains import gain_of, gains_in_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.page import PageTable, Section
-from queueing_ucrl.report.palette import BLUE, VERMILION, Look, looks
+from queueing_ucrl.report.palette import BLUE, DASHES, VERMILION, Look
 from queueing_ucrl.report.study_view import StudyView
 from queueing_ucrl.report.tails import tail_cells, tail_headings, tail_words
 
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 
 MEANINGS = {
     "gap": "the cost of wrong decisions, with the least noise",
-    "expected": "the best policy's gain times time, less what was earned (the paper's)",
+    "expected": "the best policy's gain times time, minus what was earned (the paper's)",
     "realised": "the same with the waits as they were",
     "pseudo": "from the true gains of the policies that were used",
 }
@@ -86,8 +90,9 @@ def summary_section(view: StudyView) -> Section:
     """The numbers that people ask for first: lost, earned, who got in, who waited."""
     tables = [_earned_table(view), _class_table(view)]
     notes = [
+        f"Earned in all: with the waits as they were; per {view.units.per_time}: {gains_in_words(view.results)}.",
         "Rejected by the policy, blocked for lack of room; 95 % of the jobs that joined a server waited less than the "
-        "95 % wait."
+        "95 % wait.",
     ]
     if view.count > 1:
         tails = tail_words(view.count, lost=not view.no_optimum)
@@ -107,7 +112,7 @@ def _earned_table(view: StudyView) -> PageTable:
         share = percent(gap["mean"] / total, 2) if total and gap["mean"] is not None else NOTHING
         cells = tail_cells(gap if regret else result["reward"], lost=regret)[: len(tails)]
         row = [name, *([view.spread(gap), share, *cells] if regret else []), view.spread(result["reward"])]
-        row += [*([] if regret else cells), view.spread(result["gain"]), percent(result["utilisation"]["mean"])]
+        row += [*([] if regret else cells), view.spread(gain_of(result)), percent(result["utilisation"]["mean"])]
         rows.append(row)
     return PageTable("What each controller earned", headings, rows)
 
@@ -123,7 +128,7 @@ def _class_table(view: StudyView) -> PageTable:
             rows.append(
                 [name, job_class["name"], *shares, *(number(job_class[w]["mean"], 3) for w in ("mean_wait", "wait_95"))]
             )
-    return PageTable("What each class saw", ["controller", "class", *ends, *waits], rows, names=2)
+    return PageTable("What each class saw", ["controller", "class", *ends, *waits], rows, names=2, grouped=True)
 
 
 def curve_words(view: StudyView, ends: dict[str, dict[str, float]], what: str) -> str:
@@ -136,36 +141,64 @@ def _account_chart(view: StudyView, frame: pd.DataFrame, name: str, title: str, 
     spec = lines(view.looks, view.units.timed("time"), y, band=view.count > 1)
     if name in NEVER_NEGATIVE:
         spec = from_zero(spec)
+    ends = _last(frame)
+    values = [(row["mean"], number(row["mean"], 3)) for row in ends.values()]
+    whole = frame[["low", "mean", "high"]].to_numpy(dtype=float)
+    least = 0.0 if name in NEVER_NEGATIVE else float(np.nanmin(whole))
+    spec = with_end_values(
+        spec, values, float(frame["time"].max()), (least, float(np.nanmax(whole))), [view.looks[n].colour for n in ends]
+    )
     heads = {"who": "controller", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
     data = _columns(frame, who="controller", time="time", mean="mean", low="low", high="high")
-    words = curve_words(view, _last(frame), what)
-    return Chart(view.prefix + name, title, words, spec, data, heads, legend_of(view.looks), view.band)
+    words = curve_words(view, ends, what)
+    return Chart(view.prefix + name, title, words, spec, data, heads, legend_of(view.looks), intervals_drawn(view))
 
 
-def regret_section(view: StudyView) -> Section | None:
-    """Regret in time, in all four accounts."""
+def intervals_drawn(view: StudyView, curves: int | None = None) -> str:
+    """What is drawn around so many curves, or around one for each controller."""
+    if view.count < 2 or (len(view.names) if curves is None else curves) <= MOST_BANDS:
+        return view.band
+    return f"Lines: means of {view.count:,} replications; dots: means at the end in their 95 % intervals, side by side."
+
+
+def _accounts(view: StudyView) -> pd.DataFrame | None:
+    """Regrets in time, in all accounts; None where there are none."""
     columns = ["controller", "time", "account", *SPREADS]
-    frame = None if view.no_optimum else view.study.table("regret.parquet", view.point, columns)
+    return None if view.no_optimum else view.study.table("regret.parquet", view.point, columns)
+
+
+def _kind_chart(view: StudyView, frame: pd.DataFrame, kind: str) -> Sequence[Chart]:
+    """One of the four accounts in time, where anything of it is known."""
+    rows, title = frame[(frame["account"] == kind) & frame["mean"].notna()], f"{kind}: {MEANINGS[kind]}"
+    y = money(view, "lost so far")
+    return [_account_chart(view, rows, f"regret-{kind}", title, f"Regret, {title}", y)] if len(rows) else []
+
+
+def lost_section(view: StudyView) -> Section | None:
+    """Regret in time, in the account with the least noise."""
+    frame = _accounts(view)
     if frame is None:
         return None
-    charts = []
-    for kind in MEANINGS:
-        rows = frame[(frame["account"] == kind) & frame["mean"].notna()]
-        if len(rows):
-            title = f"{kind}: {MEANINGS[kind]}"
-            charts.append(
-                _account_chart(view, rows, f"regret-{kind}", title, f"Regret, {title}", money(view, "lost so far"))
-            )
+    words = ["What was lost to the best policy by wrong decisions. Further down are other accounts of the same."]
+    return Section(f"{view.prefix}regret", "What was lost in time", words, _kind_chart(view, frame, "gap"))
+
+
+def accounts_section(view: StudyView) -> Section | None:
+    """Regret in time, in the other accounts."""
+    frame = _accounts(view)
+    if frame is None:
+        return None
+    charts = [chart for kind in MEANINGS if kind != "gap" for chart in _kind_chart(view, frame, kind)]
     others = [kind for kind in dict.fromkeys(frame["account"]) if kind not in KINDS]
     for k, kind in enumerate(others):
         rows = frame[(frame["account"] == kind) & frame["mean"].notna()]
         if len(rows):
             charts.append(_account_chart(view, rows, f"own-{k}", f"account {kind}", f"Account {kind}", str(kind)))
     words = [
-        "What was lost to the best policy, in four accounts of the same thing. The gap account has the least noise; "
-        "expected and realised also hold the luck of the draw: below 0 is a lucky draw, not a better policy."
+        "What was lost to the best policy, in other accounts than the gap. Expected and realised regret also hold the "
+        "luck of the draw: below 0 is a lucky draw, not a better policy."
     ]
-    return Section(f"{view.prefix}regret", "What was lost in time", words, charts)
+    return Section(f"{view.prefix}accounts", "The same in other accounts", words, charts)
 
 
 def rewards_section(view: StudyView) -> Section | None:
@@ -242,7 +275,7 @@ def _cause_curves(view: StudyView, k: int, name: str, times: FloatArray, samples
         data["time"] += rounded(times[kept])
         for column, values in zip(SPREADS, spread, strict=True):
             data[column] += rounded(values[kept])
-    pairs = looks(f"{job_class}, {cause.replace('_', ' ')}" for job_class in view.class_names for cause in CAUSES)
+    pairs = cause_looks(view.class_names)
     style = {who: pairs[who] for _, who, _ in shown}  # the same in every controller's chart
     y = money(view, "lost so far")
     spec = from_zero(lines(style, view.units.timed("time"), y, band=view.count > 1))
@@ -250,8 +283,26 @@ def _cause_curves(view: StudyView, k: int, name: str, times: FloatArray, samples
     left = f" The {len(shown)} largest of {len(found)}." if len(shown) < len(found) else ""
     words = f"Lost by {name} in time, by class and cause. The most at the end: {most[1]}, {number(most[0])}."
     heads = {"who": "class and cause", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
-    note = f"{view.band}{left} On whom nothing was lost is left out."
+    note = f"{intervals_drawn(view, len(shown))}{left} On whom nothing was lost is left out."
     return Chart(f"{view.prefix}cause-time-{k}", f"{name}, in time", words, spec, data, heads, legend_of(style), note)
+
+
+CAUSE_COLOURS = dict(zip(CAUSES, (VERMILION, BLUE), strict=True))
+
+
+def cause_looks(class_names: Sequence[str]) -> dict[str, Look]:
+    """A colour for each cause, as of the bars, and dashes for each class."""
+    return {
+        f"{job_class}, {cause.replace('_', ' ')}": Look(CAUSE_COLOURS[cause], _class_dashes(i))
+        for i, job_class in enumerate(class_names)
+        for cause in CAUSES
+    }
+
+
+def _class_dashes(i: int) -> tuple[float, ...]:
+    """Dashes of the i-th class: those of the palette, then the same longer."""
+    turn, k = divmod(i, len(DASHES))
+    return tuple(round((1 + 0.6 * turn) * part, 1) for part in DASHES[k] or ((8, 4) if turn else ()))
 
 
 def _cause_data(view: StudyView, samples: dict[str, Any]) -> tuple[Columns, str]:
@@ -271,18 +322,17 @@ def _cause_data(view: StudyView, samples: dict[str, Any]) -> tuple[Columns, str]
 def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) -> Chart:
     import altair as alt
 
-    first, second = (cause.replace("_", " ") for cause in CAUSES)
-    colours = {first: Look(VERMILION), second: Look(BLUE)}
+    colours = {cause.replace("_", " "): Look(colour) for cause, colour in CAUSE_COLOURS.items()}
     data, said = _cause_data(view, samples)
     x = money(view, "lost")
-    classes = alt.Y("group:N", sort=view.class_names, title=None, scale=alt.Scale(domain=view.class_names))
+    classes = names_axis("group", view.class_names)
     offset = alt.YOffset("cause:N", sort=list(colours))
     tips = tooltips(group_N="class", cause_N="", mean_Q=x)
     bars = (
         base()
         .mark_bar(strokeWidth=1.5)
         .encode(
-            x=axis(x, "mean", side="x", zero=True, room=6),
+            x=axis(x, "mean", side="x", zero=True),
             y=classes,
             yOffset=offset,
             tooltip=tips,
@@ -293,17 +343,23 @@ def _cause_chart(view: StudyView, k: int, name: str, samples: dict[str, Any]) ->
     ends = (
         base()
         .mark_rule(strokeWidth=2)
-        .encode(x=axis(x, "low", side="x", zero=True, room=6), x2="high:Q", y=classes, yOffset=offset)
+        .encode(x=axis(x, "low", side="x", zero=True), x2="high:Q", y=classes, yOffset=offset)
     )
     layers = [bars, ends] if view.count > 1 else [bars]
     heads = {"group": "class", "cause": "cause", "mean": money(view, "mean"), "low": "low", "high": "high"}
     words = f"Lost by {name} at the end: {said}."
-    note = "Bar: mean; line: its 95 % interval." if view.count > 1 else ""
+    note = "Bar: mean; line: its 95 % interval, from 0 on: less than nothing cannot be lost." if view.count > 1 else ""
     height = 30 + 44 * len(view.class_names)
-    spec = finished(alt.layer(*layers), height=min(height, 1200))
+    spec = from_zero(finished(alt.layer(*layers), height=min(height, 1200)), "x")
     return Chart(
         f"{view.prefix}cause-{k}", f"{name}, at the end", words, spec, data, heads, legend_of_two(colours), note
     )
+
+
+def difference_kind(accounts: Iterable[str]) -> str:
+    """The account in which controllers are compared: the gap, else the reward with the least noise that is known."""
+    known = set(accounts)
+    return next((kind for kind in ("gap", *KINDS, *REWARD_MEANINGS) if kind in known), "gap")
 
 
 def differences_section(view: StudyView) -> Section | None:  # long: a chart and its table
@@ -313,28 +369,29 @@ def differences_section(view: StudyView) -> Section | None:  # long: a chart and
     if frame is None or view.count < 2 or len(view.names) < 2:
         return None
     kinds = [kind for kind in (*KINDS, *REWARD_MEANINGS) if (frame["account"] == kind).any()]
-    kind = "gap" if "gap" in kinds else kinds[0]
-    first, what = view.names[0], "regret" if kind == "gap" else "reward"
+    kind = difference_kind(kinds)
+    first = view.names[0]
+    what = f"regret ({kind})" if kind in KINDS else kind.replace("_", " ")
     rows = frame[frame["account"] == kind]
     others = {name: look for name, look in view.looks.items() if name != first}
-    y = money(view, f"{what} less that of the first")
+    title = f"{what} minus that of {first}"
+    short = "regret" if kind in KINDS else "reward"
+    y = money(view, f"difference in {short}")
     spec = lines(others, view.units.timed("time"), y)
     spec = with_line(spec, 0.0, y)
     ends = _last(rows)
-    words = curve_words(
-        view, ends, f"{what.capitalize()} ({kind.replace('_', ' ')}) less that of {first}, on the same jobs,"
-    )
+    words = curve_words(view, ends, f"{title[0].upper()}{title[1:]}, on the same jobs,")
     heads = {"who": "controller", "time": view.units.timed("time"), "mean": "mean", "low": "low", "high": "high"}
     data = _columns(rows, who="controller", time="time", mean="mean", low="low", high="high")
     chart = Chart(
         f"{view.prefix}differences",
-        f"{what} less that of {first}",
+        title,
         words,
         spec,
         data,
         heads,
         legend_of(others),
-        view.band,
+        intervals_drawn(view, len(others)),
     )
     nothing = dict.fromkeys(SPREADS, np.nan)
     last = {k: _last(frame[frame["account"] == k]) for k in kinds}
@@ -344,7 +401,8 @@ def differences_section(view: StudyView) -> Section | None:  # long: a chart and
         [[name, *(_with_half(last[k].get(name, nothing), view.count) for k in kinds)] for name in others],
     )
     about = [
-        "Replication by replication on the same jobs, so that their luck cancels: far sharper than the accounts are."
+        "Replication by replication on the same jobs, so that much of their luck cancels: each controller's minus the "
+        "first's."
     ]
     return Section(f"{view.prefix}differences", f"Against {first}, on the same jobs", about, [chart], [table])
 
@@ -399,7 +457,9 @@ def _quantiles_chart(view: StudyView, rows: pd.DataFrame, *, regret: bool) -> Ch
         _columns(rows, who="controller", time="time", **QUANTILES_DRAWN),
         {**heads, "most": "95 %"},
         legend_of(view.looks),
-        "Line: median of the replications; bands: from the 25 % to the 75 % quantile, and from 5 % to 95 %.",
+        "Line: median of the replications; bands: from the 25 % to the 75 % quantile, and from 5 % to 95 %."
+        if len(view.names) <= MOST_BANDS
+        else "Lines: medians of the replications; dots: at the end, from the 25 % to the 75 % quantile, side by side.",
     )
 
 
@@ -414,7 +474,7 @@ def _strip(view: StudyView, kind: str) -> Chart | None:  # long: an argument of 
     values = frame[kind].to_numpy(dtype=float)
     log = bool(values.size and np.all(values > 0.0) and values.max() > WIDE * values.min())
     x = money(view, "lost at the end" if kind in KINDS else "earned at the end")
-    who = alt.Y("who:N", sort=view.names, title=None)
+    who = names_axis("who", view.names)
     colours = alt.Color(
         "who:N", scale=alt.Scale(domain=view.names, range=[k.colour for k in view.looks.values()]), legend=None
     )
@@ -433,7 +493,7 @@ def _strip(view: StudyView, kind: str) -> Chart | None:  # long: an argument of 
         f"{name} from {number(rows.min())} to {number(rows.max())}"
         for name, rows in frame.groupby("controller", sort=False)[kind]
     )
-    spec = finished(marks, height=min(30 + 34 * len(view.names), 1600))
+    spec = finished(marks, height=min(30 + 46 * len(view.names), 1600))
     heads = {"who": "controller", "replication": "replication", "value": x}
     return Chart(
         f"{view.prefix}strip",
@@ -443,16 +503,4 @@ def _strip(view: StudyView, kind: str) -> Chart | None:  # long: an argument of 
         data,
         heads,
         note="A mark a replication.",
-    )
-
-
-def sections_of_numbers(view: StudyView) -> Sequence[Section | None]:
-    """In the order of the page."""
-    return (
-        summary_section(view),
-        regret_section(view),
-        rewards_section(view),
-        differences_section(view),
-        causes_section(view),
-        quantiles_section(view),
     )

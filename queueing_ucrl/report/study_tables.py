@@ -8,6 +8,7 @@ from rich.console import Console
 
 from queueing_ucrl.accounts.regret import REWARDS
 from queueing_ucrl.experiments.study import Study, interval
+from queueing_ucrl.report.gains import gain_of, gains_in_words
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 from queueing_ucrl.report.study_pictures import print_pictures
@@ -48,6 +49,31 @@ def print_study(console: Console, title: str, study: Study, units: Units | None 
         _print_group(console, group, units)
         _print_differences(console, study, values, units)
         print_pictures(console, study, next(cell.point for cell in study.cells if cell.values == values), units)
+    _print_sweep(console, results, units)
+
+
+def _print_sweep(console: Console, results: list[Result], units: Units) -> None:
+    """What each controller lost, or earned per unit of time where no optimum is known, against the swept values."""
+    points = _distinct([result.get("values", {}) for result in results])
+    if len(points) < 2:
+        return
+    lost = all(not result["no_optimum"] for result in results)
+    names = list(dict.fromkeys(result["controller"] for result in results))
+    keys = ", ".join(points[0])
+    print_line(console)
+    what = units.paid("lost") if lost else units.paid(f"earned per {units.per_time}")
+    print_words(console, f"{what}, by {keys}", style="bold")
+    table = Table(keys, *names)
+    for values in points:
+        found = {result["controller"]: result for result in results if result.get("values", {}) == values}
+        cells = [
+            _with_interval(found[n]["regret"]["gap"] if lost else gain_of(found[n]), found[n]["replications"])
+            if n in found
+            else NOTHING
+            for n in names
+        ]
+        table.add(", ".join(map(str, values.values())), *cells)
+    table.print(console)
 
 
 def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -113,11 +139,11 @@ def _print_earnings(console: Console, results: list[Result], units: Units) -> No
     tails = tail_headings(lost=False) if count > 1 and results[0]["no_optimum"] else []  # else losses have them
     table = Table("earned", units.paid("total"), *tails, f"per {units.per_time}", "servers busy")
     for result in results:
-        total, gain = (_with_interval(result[kind], count) for kind in ("reward", "gain"))
+        total, gain = (_with_interval(spread, count) for spread in (result["reward"], gain_of(result)))
         cells = tail_cells(result["reward"], lost=False)[: len(tails)]
         table.add(result["controller"], total, *cells, gain, percent(result["utilisation"]["mean"]))
     table.print(console)
-    print_words(console, "total: with the waits as they were; per time: with their expected costs", style="dim")
+    print_words(console, f"total: with the waits as they were; per time: {gains_in_words(results)}", style="dim")
     if tails:
         print_words(console, tail_words(count, lost=False), style="dim")
     print_line(console)
@@ -156,7 +182,7 @@ def _print_accounts(console: Console, results: list[Result], units: Units) -> No
     table.print(console)
     for words in (
         "gap: the cost of wrong decisions, with the least noise",
-        "expected: the best policy's gain times time, less what was earned (the paper's)",
+        "expected: the best policy's gain times time, minus what was earned (the paper's)",
         "realised: the same with the waits as they were",
         "pseudo: from the true gains of the policies that were used",
         _about_noise(results),
@@ -176,7 +202,7 @@ def _about_noise(results: list[Result]) -> str:
 
 
 def _print_differences(console: Console, study: Study, values: dict[str, Any], units: Units) -> None:
-    """Controllers against the first one, on the same jobs: far sharper than the accounts themselves.
+    """Controllers against the first one, on the same jobs.
 
     Regrets; where no optimum is known, rewards.
     """
@@ -185,10 +211,10 @@ def _print_differences(console: Console, study: Study, values: dict[str, Any], u
     if len(cells) < 2 or count < 2:
         return
     if study.no_optimum(cells[0]):
-        heading = f"reward less that of {first}"
+        heading = f"reward minus that of {first}"
         accounts = {kind.removesuffix("_reward"): kind for kind in REWARDS if cells[0] in study.cells_with(kind)}
     else:
-        heading, accounts = f"regret less that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
+        heading, accounts = f"regret minus that of {first}", {kind: kind for kind in ("gap", "expected", "realised")}
     print_line(console)
     table = Table(units.paid(heading), *accounts)
     for k in cells[1:]:

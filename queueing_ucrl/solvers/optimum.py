@@ -9,7 +9,7 @@ from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.solvers.solve import solve
 
 BY_REWARDS = "compare controllers by the rewards they earn on the same jobs"
-RATES_CHANGE = f"the arrival rates change in time (best policies in time: the account DynamicRegret); {BY_REWARDS}"
+RATES_CHANGE = f"the arrival rates change in time; {BY_REWARDS}"
 
 
 @remembered(64)

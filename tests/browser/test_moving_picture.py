@@ -36,6 +36,7 @@ def test_it_plays_pauses_steps_and_seeks(opened: Any, tmp_path: Path, scheme: st
     shown = opened(file, color_scheme=scheme)
     page = shown.page
     status = page.locator(".status")
+    page.keyboard.press("Home")
     began = status.inner_text()
     assert f"{sum(server == -1 for *_, server in data['start']['jobs'])} waiting" in began
 
@@ -69,6 +70,7 @@ def test_on_a_page_of_its_own_it_has_all_keys(opened: Any, tmp_path: Path) -> No
     file, _ = page_of(small_queue(), tmp_path)
     shown = opened(file)
     page, status = shown.page, shown.page.locator(".status")
+    page.keyboard.press("Home")
     began = status.inner_text()
     page.keyboard.press("ArrowRight")
     assert status.inner_text() != began
@@ -130,3 +132,85 @@ def test_it_fits_a_phone_and_can_do_without_motion(opened: Any, tmp_path: Path) 
     shown.page.click(".forward")
     assert "still" in shown.page.locator(".queue-animation").get_attribute("class")
     assert shown.wrong == []
+
+
+TEXT_HEIGHTS = """[...document.querySelectorAll('.queue-animation svg text')].map((text) => {
+    const matrix = text.getScreenCTM();
+    return parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b);
+})"""
+
+
+@pytest.mark.parametrize("width", [320, 360, 390, 600, 739, 800, 1000])
+def test_its_text_can_be_read_in_any_window(opened: Any, tmp_path: Path, width: int) -> None:
+    """At least 10 pixels high, none outside of the picture, none over another."""
+    file, _ = page_of(small_queue(), tmp_path)
+    shown = opened(file, viewport={"width": width, "height": 800})
+    heights = shown.page.evaluate(TEXT_HEIGHTS)
+    assert len(heights) > 10
+    assert min(heights) >= 10.0
+    outside = """(() => {
+        const all = document.querySelector('.queue-animation svg').getBoundingClientRect();
+        const boxes = [...document.querySelectorAll('.queue-animation svg text')].filter((text) => text.textContent)
+            .map((text) => text.getBoundingClientRect());
+        const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 5;
+        const beyond = (box) => Math.max(all.left - box.left, box.right - all.right, box.bottom - all.bottom) > 1;
+        return [boxes.filter(beyond).length,
+            boxes.filter((a, k) => boxes.some((b, j) => j < k && over(a, b))).length];
+    })()"""
+    assert shown.page.evaluate(outside) == [0, 0]
+    assert shown.overflow() <= 0
+
+
+def test_another_width_shows_the_same_moment(opened: Any, tmp_path: Path) -> None:
+    file, _ = page_of(small_queue(), tmp_path)
+    shown = opened(file, viewport=WIDE)
+    page = shown.page
+    before = page.locator(".status").inner_text(), page.locator("g.job").count()
+    page.set_viewport_size(PHONE)
+    page.wait_for_function("document.querySelector('.queue-animation.narrow svg').viewBox.baseVal.width < 500")
+    assert (page.locator(".status").inner_text(), page.locator("g.job").count()) == before
+    assert shown.wrong == []
+
+
+def test_words_keep_up_with_the_picture_and_are_read_out_when_it_stands(opened: Any, tmp_path: Path) -> None:
+    file, _ = page_of(small_queue(), tmp_path)
+    page = opened(file).page
+    page.click(".play")
+    page.wait_for_function("began => document.querySelector('.clock').textContent !== began", arg="0")
+    for _ in range(5):
+        clock, words, live = page.evaluate(
+            "['.clock', '.status'].map((name) => document.querySelector(name).textContent)"
+            ".concat(document.querySelector('.status').getAttribute('aria-live'))"
+        )
+        assert (words.startswith(f"Time {clock} hours"), live) == (True, "off")
+        page.wait_for_timeout(50)
+    page.click(".play")
+    assert page.locator(".status").get_attribute("aria-live") == "polite"
+
+
+def test_it_opens_on_a_moment_with_most_jobs_and_plays_from_the_beginning(opened: Any, tmp_path: Path) -> None:
+    file, data = page_of(small_queue(), tmp_path)
+    page = opened(file).page
+    classes = len(data["classes"])
+    assert page.locator("g.job").count() - classes == max(data["events"]["level"][:-1])
+    there = float(page.locator(".seek").input_value())
+    page.click(".play")
+    page.click(".play")
+    assert there > 100.0
+    assert float(page.locator(".seek").input_value()) < there
+    zero = page.locator("line.zero").get_attribute("y1")
+    assert float(zero) > 0.0
+
+
+@pytest.mark.parametrize("selector", ["body", ".queue-animation", ".queue-animation .server:not(.busy)"])
+def test_it_is_printed_dark_on_white(opened: Any, tmp_path: Path, selector: str) -> None:
+    """Whatever the scheme of the window."""
+    file, _ = page_of(small_queue(), tmp_path)
+    page = opened(file, color_scheme="dark").page
+    page.keyboard.press("Home")
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "getComputedStyle(document.querySelector({!r})).{}".format
+    assert page.evaluate(style(selector, "fill" if "server" in selector else "backgroundColor")) == "rgb(255, 255, 255)"
+    assert page.evaluate(style(".queue-animation svg text", "fill")) == "rgb(0, 0, 0)"
+    assert page.evaluate(style("h1", "color")) == "rgb(0, 0, 0)"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from browser_page import OpenPage
 from page_fits import FITS, made_fit, made_search
-from page_studies import HOSTILE, TEXTS, made
+from page_studies import HOSTILE, LONG_NAMES, TEXTS, made
 
 from queueing_ucrl.report.fit_page import fit_html
 from queueing_ucrl.report.optimise_page import optimise_html
@@ -97,6 +97,7 @@ def settled(page: Any, expression: str) -> Any:
 def drawn(page: Any) -> int:
     """Scroll through the page until all charts are there; how many."""
     missing = page.evaluate("""async () => {
+        for (const fold of document.querySelectorAll('details.fold')) fold.open = true;
         const figures = [...document.querySelectorAll('figure.chart')];
         const until = performance.now() + 120000;
         for (const figure of figures) {
@@ -156,6 +157,16 @@ def test_text_can_be_read_in_the_dark_and_in_print(
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+def test_the_moving_picture_of_a_page_is_printed_dark_on_white(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("learners"), color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    style = "getComputedStyle(document.querySelector('.queue-animation {}')).{}".format
+    assert page.evaluate(style("svg text", "fill")) == "rgb(0, 0, 0)"
+    assert page.evaluate(style("", "backgroundColor")) == "rgb(255, 255, 255)"
+    assert page.evaluate(style(".server", "fill")) in ("rgb(255, 255, 255)", "rgb(238, 238, 238)")
+    assert page.evaluate("getComputedStyle(document.querySelector('h2')).breakAfter") == "avoid"
+
+
 def test_all_charts_come_without_scrolling(opened: Any, page_of: Callable[[str], Path]) -> None:
     """Those far below the window while nothing else is to do: a page that is printed or searched is whole."""
     page = opened(page_of("learners"), viewport={"width": 390, "height": 640}).page
@@ -179,6 +190,61 @@ def test_what_was_asked_has_room_on_a_phone(seen: Callable[[str, str], OpenPage]
         box = row.locator("th").nth(1).bounding_box()
         assert box["width"] >= 220
         assert box["height"] < 110  # three lines
+
+
+def test_points_of_a_sweep_are_folded_and_opened_by_their_link(opened: Any, page_of: Callable[[str], Path]) -> None:
+    """A link a point; what is folded is drawn when it is opened, as wide as the page, and what is not is not long."""
+    page = opened(page_of("sweep")).page
+    links = page.locator("nav a")
+    assert links.all_inner_texts() == ["All points", "queue.servers = 1", "queue.servers = 2", "How to run it again"]
+    wait_until(page, "!document.querySelector('#sweep figure.chart:not(.drawn)')")
+    closed = page.evaluate("document.documentElement.scrollHeight")
+    assert closed < 2500
+    assert page.locator("details.fold figure.chart.drawn").count() == 0
+    links.nth(2).click()
+    wait_until(page, "!document.querySelector('#fold-2 figure.chart:not(.drawn)')")
+    assert page.locator("#fold-1 figure.chart.drawn").count() == 0
+    assert page.evaluate("document.querySelector('#p1-regret-gap .drawing svg').getBoundingClientRect().width") > 500
+    assert page.evaluate("document.documentElement.scrollHeight") > closed + 2000
+
+
+def test_a_folded_page_is_printed_whole(opened: Any, page_of: Callable[[str], Path]) -> None:
+    page = opened(page_of("sweep")).page
+    page.pdf()
+    assert page.locator("details.fold:not([open])").count() == 0
+    assert page.locator("figure.chart:not(.drawn)").count() == 0
+
+
+LABELS_TOUCH = """[...document.querySelectorAll('.drawing svg .role-axis-label')].filter((axis) => {
+    const texts = [...axis.querySelectorAll('text')].filter((text) => text.textContent);
+    const boxes = texts.filter((text) => text.getAttribute('opacity') !== '0')
+        .map((text) => text.getBoundingClientRect());
+    return boxes.some((a, k) => boxes.some((b, j) => j < k && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3
+        && Math.min(a.right, b.right) - Math.max(a.left, b.left) > -4));
+}).map((axis) => axis.closest('figure').id)"""
+
+
+@pytest.mark.parametrize("kind", ["learners", "impatient", "drifting"])
+def test_marks_of_axes_stand_apart_on_a_phone(seen: Callable[[str, str], OpenPage], kind: str) -> None:
+    assert seen(kind, "phone dark").page.evaluate(LABELS_TOUCH) == []
+
+
+def test_numbers_of_classes_are_seen_on_a_phone(seen: Callable[[str, str], OpenPage]) -> None:
+    page = seen("learners", "phone dark").page
+    rows = page.locator("#p0-summary table").nth(1).locator("tbody tr:has(td)")
+    assert rows.count() == 8
+    for row in rows.all():
+        box = row.locator("td").nth(2).bounding_box()
+        assert box["x"] + box["width"] <= PHONE["width"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_names_that_begin_alike_can_be_told_beside_an_axis(seen: Callable[[str, str], OpenPage], view: str) -> None:
+    page = seen("impatient", view).page
+    labels = page.locator("#p0-strip .role-axis-label text")
+    told = [" ".join(part.text_content().strip() for part in label.locator("tspan").all()) for label in labels.all()]
+    names = [name for name in LONG_NAMES if name in told]
+    assert names == list(LONG_NAMES), told
 
 
 def test_the_slider_moves_the_policy(opened: Any, page_of: Callable[[str], Path]) -> None:

@@ -59,7 +59,7 @@ def test_a_study_without_an_optimum_is_run_shown_and_gone_on_with(scenario: Path
     assert first.exit_code == 0, first.output
     words = " ".join(first.stdout.split())
     assert "No regret is shown: class 'a' does not come by a Poisson process" in words
-    assert "reward less that of certainty-equivalent" in words
+    assert "reward minus that of certainty-equivalent" in words
     assert "nan" not in words
     whole = files(out)
     assert {"regret.png", "rewards.parquet", "summary.json", "manifest.json"} <= set(whole)

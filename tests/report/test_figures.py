@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import matplotlib
 import numpy as np
@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 from queueing_ucrl.errors import LetteringWarning
 from queueing_ucrl.report import lettering as letters
 from queueing_ucrl.report import study_figure
+from queueing_ucrl.report.end_values import apart
+from queueing_ucrl.report.numbers import number
 from queueing_ucrl.report.palette import COLOURS, looks
 from queueing_ucrl.units import Units
 
@@ -129,6 +131,22 @@ def test_values_at_the_curves_ends_do_not_cover_each_other(drawn):
 
 
 # text
+
+
+@given(st.lists(st.floats(0.0, 200.0), max_size=20))
+def test_places_are_moved_apart_in_their_order(places):
+    moved = apart(places, 10.0, 200.0)
+    order = sorted(range(len(places)), key=lambda k: places[k])
+    assert all(moved[b] - moved[a] >= 10.0 - 1e-9 for a, b in pairwise(order))
+    assert all(-1e-9 <= place <= 200.0 for place in moved)
+    far = all(b - a >= 10.0 for a, b in pairwise(sorted(places)))
+    assert not far or moved == places
+
+
+def test_every_curve_of_a_few_has_its_value_at_its_end(drawn):
+    study = made_study([f"controller {k // 3}{'abc'[k % 3]}" for k in range(7)])
+    told = [text.get_text() for text in drawn(study, made_scenario(study)).axes[0].texts]
+    assert sorted(told) == sorted(number(float(study.samples(k, "gap").mean(axis=0)[-1]), 3) for k in range(7))
 
 
 def test_dollars_and_underscores_are_text(drawn):

@@ -12,7 +12,9 @@ from made_studies import made_study
 from rich.cells import cell_len
 from rich.console import Console
 
+from queueing_ucrl.experiments.study import interval
 from queueing_ucrl.report.layout import PROSE, Table, open_console, wrapped
+from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.study_tables import print_study
 from queueing_ucrl.units import Units
 
@@ -96,7 +98,7 @@ def test_units_are_in_every_table():
     print_study(console, "A title", made_study(["a", "b"]), Units("minutes", "euros"))
     text = " ".join(console.file.getvalue().split())
     assert all(words in text for words in ("10,000 minutes", "money is in euros", "per minute, ", "(minutes)"))
-    assert all(f"{words} (euros)" in text for words in ("lost", "total", "regret", "regret less that of a"))
+    assert all(f"{words} (euros)" in text for words in ("lost", "total", "regret", "regret minus that of a"))
     assert "unit of time" not in text
     console = Console(width=10_000, file=io.StringIO(), highlight=False)
     print_study(console, "A title", made_study(["a", "b"]))
@@ -134,3 +136,24 @@ def test_colour_is_never_needed(monkeypatch):
     print_study(console, "A title", made_study(["a", "b"]))
     codes = {code for part in console.file.getvalue().split("\x1b[")[1:] for code in part.split("m")[0].split(";")}
     assert codes <= {"0", "1", "2"}  # plain, bold and dim alone
+
+
+def of_study(study) -> list[str]:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    print_study(console, "title", study)
+    return console.file.getvalue().splitlines()
+
+
+def test_a_sweep_ends_with_a_table_against_what_was_swept() -> None:
+    study = made_study(["a", "b"], points=3)
+    lines = of_study(study)
+    start = next(k for k, line in enumerate(lines) if line.startswith("lost, by queue.servers"))
+    assert lines[start + 1].split() == ["queue.servers", "a", "b"]
+    rows = [line.split() for line in lines[start + 2 : start + 5]]
+    assert [row[0] for row in rows] == ["1", "2", "3"]
+    for point, row in enumerate(rows):
+        for k in range(2):
+            mean, _, high = interval(study.samples(2 * point + k, "gap")[:, -1:])
+            told = with_interval(float(mean[0]), float(high[0] - mean[0]))
+            assert told in " ".join(row)
+    assert not any("by queue.servers" in line for line in of_study(made_study(["a", "b"])))

@@ -96,7 +96,14 @@ def test_a_lone_number_is_right_to_its_digits(value, digits):
 
 def test_nothing_and_zero():
     assert [number(value) for value in (None, math.nan, 0.0, math.inf)] == ["-", "-", "0", "inf"]
-    assert [percent(share) for share in (None, 0.0, 0.5, 1e-9, 1.0)] == ["-", "0%", "50%", "1e-7%", "100%"]
+    assert [percent(share) for share in (None, 0.0, 0.5, 2e-6, 1.92e-27, 1.0)] == [
+        "-",
+        "0%",
+        "50%",
+        "0.0002%",
+        "<0.01%",
+        "100%",
+    ]
 
 
 @given(sizes(), st.floats(-4, 4), st.sampled_from([1.0, 2.0, 2.5, 5.0]), st.integers(2, 9))

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
 from page_fits import made_search
 from page_studies import HOSTILE
+from rich.console import Console
 
 import queueing_ucrl as qu
 from queueing_ucrl.experiments.optimise import SURFACE
 from queueing_ucrl.experiments.racing import BLOCK
+from queueing_ucrl.report.best_table import print_best_table
 from queueing_ucrl.report.numbers import with_interval
 from queueing_ucrl.report.optimise_page import optimise_html, optimise_page
 from queueing_ucrl.units import Units
@@ -72,11 +75,55 @@ def test_the_page_says_what_was_found() -> None:
     assert "euros per hour" in page.meaning[0]
     assert any("not the optimum" in words for words in page.meaning)
     names = [chart.name for section in page.sections for chart in section.charts]
-    assert names == ["policy", "slice-0", "slice-1", "tried"]
+    assert names == ["policy", "slice-0", "slice-1", "levels-map", "tried"]
     races = next(section for section in page.sections if section.name == "races").tables[0]
     assert len(races.rows) == len(found.races)
     assert page.sections[-1].code == ["queueing-ucrl optimise calls.toml"]
     assert "seconds" not in page.sections[-1].data
+
+
+@pytest.mark.parametrize("warm_up", [0.0, 30.0])
+def test_a_beginning_that_does_not_count_is_told_where_there_is_one(warm_up: float) -> None:
+    from dataclasses import replace
+
+    found = made_search()
+    found = replace(found, searched=replace(found.searched, warm_up=warm_up))
+    words = next(s for s in optimise_page("t", found, Units()).sections if s.name == "search").words[0]
+    console = Console(width=80, file=io.StringIO())
+    print_best_table(console, "t", found, Units())
+    for told in (words, " ".join(console.file.getvalue().split())):
+        assert ("its first 30 do not count" in told) == (warm_up > 0.0)
+        assert "first 0" not in told
+
+
+def test_the_map_has_every_pair_that_was_tried() -> None:
+    found = made_search()
+    (surface,) = [s for s in optimise_page("Calls", found, Units()).sections if s.name == "surface"]
+    data = next(chart for chart in surface.charts if chart.name == "levels-map").data
+    shown = dict(zip(zip(data["across"], data["up"], strict=True), data["less"], strict=True))
+    tried = {t.policy.control_levels: t.less.mean for t in found.tried if t.policy.is_trunk_reservation}
+    assert shown == {pair: pytest.approx(mean, rel=1e-5, abs=1e-12) for pair, mean in tried.items()}
+    best = [pair for pair, at in zip(shown, data["best"], strict=True) if at]
+    assert best == [found.policy.control_levels]
+
+
+def test_levels_far_from_the_best_do_not_flatten_the_surface() -> None:
+    """One level that loses a hundred times as much: the axis is that of those near the best, and it is said."""
+    from dataclasses import replace
+
+    found = made_search()
+    one = found.slices[1]
+    best = found.policy.control_levels[1]
+    far = one.levels.index(max(one.levels, key=lambda level: abs(level - best)))
+    least = min(e.low for e in one.less)
+    worst = replace(one.less[far], mean=100 * least - 1.0, half_width=0.1)
+    bent = replace(one, less=tuple(worst if k == far else e for k, e in enumerate(one.less)))
+    page = optimise_page("t", replace(found, slices=(found.slices[0], bent)), Units())
+    chart = next(c for s in page.sections for c in s.charts if c.name == "slice-1")
+    domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in chart.spec["layer"]]
+    assert all(low > 2 * least - 1.0 and high >= 0.0 for low, high in domains)
+    assert f"level {one.levels[far]:,}" in chart.note
+    assert min(chart.data["mean"]) == pytest.approx(worst.mean, rel=1e-5)
 
 
 def test_a_table_that_levels_do_not_tell() -> None:

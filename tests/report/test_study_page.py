@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -19,23 +20,32 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from page_studies import HOSTILE, TEXTS, stored
+from rich.console import Console
 from scipy.integrate import quad
 from scipy.stats import gamma
 from typer.testing import CliRunner
 
 import queueing_ucrl as qu
+from queueing_ucrl.accounts.regret import CAUSES
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.campaign import run_scenario
 from queueing_ucrl.experiments.queue_again import queue_again
+from queueing_ucrl.experiments.study import interval
 from queueing_ucrl.files import plain_data
 from queueing_ucrl.model.policy import Policy
+from queueing_ucrl.report.charts import END_HEIGHT, HEIGHT, lines
 from queueing_ucrl.report.learning_sections import stretches, thinned
-from queueing_ucrl.report.log_scan import Extremes, LogScan
+from queueing_ucrl.report.log_scan import FIRST_CHANGES, Extremes, LogScan
 from queueing_ucrl.report.log_sections import wait_law
 from queueing_ucrl.report.numbers import number, with_interval
 from queueing_ucrl.report.page import page_html
+from queueing_ucrl.report.palette import BLUE, Look
 from queueing_ucrl.report.study_page import study_page, write_study_page
+from queueing_ucrl.report.study_panels import regret_panel
+from queueing_ucrl.report.study_sections import CAUSE_COLOURS, cause_looks
+from queueing_ucrl.report.study_tables import print_study
 from queueing_ucrl.report.study_view import StudyView
 from queueing_ucrl.simulation.event_log import read_events
 
@@ -88,9 +98,10 @@ def run_cli(*arguments):
 
 def test_a_study_with_an_optimum_has_every_section(study_folder):
     page = study_page(stored(study_folder("learners")))
-    expected = ["summary", "regret", "rewards", "differences", "causes", "quantiles", "policy", "levels", "beliefs"]
-    assert names(page) == [*expected, "bound", "work", "waits", "queue", "moving", "again"]
-    accounts = [c.name for c in section(page, "p0-regret").charts]
+    expected = ["summary", "regret", "policy", "moving", "rewards", "differences", "causes", "quantiles", "levels"]
+    assert names(page) == [*expected, "beliefs", "waits", "queue", "accounts", "bound", "work", "again"]
+    accounts = [c.name for name in ("p0-regret", "p0-accounts") for c in section(page, name).charts]
+    assert accounts[0] == "p0-regret-gap"
     assert sorted(accounts) == [f"p0-regret-{kind}" for kind in ("expected", "gap", "pseudo", "realised")]
     for chart in charts(page).values():
         assert chart.words
@@ -142,6 +153,54 @@ def test_class_and_cause_add_up_to_the_gap(study_folder):
     assert len(trial["wrongly_admitted"].iloc[-1]) == 2  # a number a class
 
 
+def test_causes_have_a_colour_and_classes_have_dashes():
+    """In bars and curves alike, and every curve can be told without its colour from those of its cause."""
+    names = [f"class {k}" for k in range(14)]
+    looks = cause_looks(names)
+    assert len(looks) == 2 * len(names)
+    for words, look in looks.items():
+        cause = words.rsplit(", ", 1)[1].replace(" ", "_")
+        assert look.colour == CAUSE_COLOURS[cause]
+    assert len(set(CAUSE_COLOURS.values())) == len(CAUSES)
+    for cause in CAUSES:
+        mine = [look.dashes for words, look in looks.items() if words.endswith(cause.replace("_", " "))]
+        assert len(set(mine)) == len(names)
+        assert all(min(dashes, default=1.0) > 0.0 and len(dashes) % 2 == 0 for dashes in mine)
+
+
+def test_what_cannot_be_below_nothing_is_drawn_from_nothing_on(study_folder):
+    found = charts(study_page(stored(study_folder("learners"))))
+    for k in range(4):
+        chart = found[f"p0-cause-{k}"]
+        for layer in chart.spec["layer"]:
+            assert layer["encoding"]["x"]["scale"]["domainMin"] == 0
+            assert layer["mark"]["clip"]
+    assert any(low < 0.0 for k in range(4) for low in found[f"p0-cause-{k}"].data["low"])  # or this tells nothing
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 9])
+def test_up_to_four_curves_have_bands_and_more_have_dots_at_their_ends(count):
+    looks = {f"'{k}\"": Look(BLUE) for k in range(count)}
+    spec = lines(looks, "time", "lost")
+    kinds = [layer["mark"]["type"] for layer in spec["layer"]]
+    assert kinds.count("area") == (1 if count <= 4 else 0)
+    assert kinds.count("point") == kinds.count("rule") == (0 if count <= 4 else count)
+    told = [layer["transform"][0]["filter"]["equal"] for layer in spec["layer"] if layer["mark"]["type"] == "point"]
+    assert told == (list(looks) if count > 4 else [])
+
+
+def test_curves_of_accounts_tell_their_last_values(study_folder):
+    folder = study_folder("learners")
+    chart = charts(study_page(stored(folder)))["p0-regret-gap"]
+    results = json.loads((folder / "summary.json").read_text())["results"]
+    (layer,) = [layer for layer in chart.spec["layer"] if layer["mark"]["type"] == "text"]
+    rows = layer["data"]["values"]
+    assert [row["said"] for row in rows] == [number(r["regret"]["gap"]["mean"], 3) for r in results]
+    places = sorted(row["place"] for row in rows)
+    top = max(chart.data["high"])
+    assert all(b - a >= 0.99 * top * END_HEIGHT / HEIGHT for a, b in pairwise(places))
+
+
 def test_every_replication_is_a_mark(study_folder):
     folder = study_folder("learners")
     data = charts(study_page(stored(folder)))["p0-strip"].data
@@ -187,6 +246,44 @@ def test_stretches_cover_the_run(study_folder):
         assert all((a.levels, a.trunk) != (b.levels, b.trunk) for a, b in pairwise(found))
 
 
+@pytest.mark.parametrize("kind", ["learners", "drifting"])
+def test_time_is_linear_where_rates_repeat(study_folder, kind):
+    """On a log scale the last days of a run would shrink to blocks."""
+    found = charts(study_page(stored(study_folder(kind))))
+    scales = [
+        layer["encoding"]["x"]["scale"].get("type")
+        for name, chart in found.items()
+        if re.match("p0-(levels|belief|worth)", name)
+        for layer in chart.spec["layer"]
+        if "x" in layer["encoding"]
+    ]
+    assert scales
+    assert set(scales) == ({"log"} if kind == "learners" else {None})
+
+
+def test_what_was_planned_for_is_drawn_where_it_is_not_the_estimate(study_folder):
+    """Certainty equivalence plans for what it estimates, optimism for more."""
+    view = StudyView(stored(study_folder("learners")), 0)
+    found = charts(study_page(view.study))
+    drawn = {chart.title: chart for name, chart in found.items() if name.startswith("p0-belief")}
+    for name, more in (("certainty-equivalent", False), ("ucrl-ac-classwise", True)):
+        chart = drawn[name]
+        assert any(value is not None for value in chart.data["planned"]) == more
+        assert ("planned" in chart.headings) == more
+        assert any(key.words == "planned for" for key in chart.legend) == more
+        assert ('"planned"' in json.dumps(chart.spec)) == more
+
+
+def test_the_solver_s_work_is_that_of_the_episodes(study_folder):
+    folder = study_folder("learners")
+    (table,) = section(study_page(stored(folder)), "p0-work").tables
+    frame = pd.read_parquet(folder / "episodes.parquet")
+    for row in table.rows:
+        solves = frame.loc[frame["controller"] == row[0], "solver_iterations"].dropna()
+        told = [solves.size / 3, solves.sum() / 3, solves.mean()] if solves.size else []
+        assert row[2:6] == ([number(v, 3) for v in told] + [f"{int(solves.max()):,}"] if told else ["-"] * 4)
+
+
 @given(st.integers(0, 5000), st.integers(2, 400))
 def test_thinning_keeps_both_ends_and_the_order(count, most):
     places = thinned(count, most)
@@ -211,6 +308,45 @@ def test_without_an_optimum_rewards_are_shown_and_it_is_said_why(study_folder, k
     assert ("hours" in names(page)) == (kind == "drifting")
 
 
+@pytest.mark.parametrize("kind", ["drifting", "learners"])
+def test_differences_have_one_sign_and_one_account_wherever_they_are_told(study_folder, tmp_path, kind):
+    """Page, its table, the terminal's table and curve, and the figure: each controller's minus the first's."""
+    folder = copied(study_folder, tmp_path, kind)
+    scenario = qu.load_scenario(study_folder(kind).with_suffix(".toml"))
+    study, _ = run_scenario(scenario, folder, log=(folder / "events").exists(), jobs=1)  # all is there
+    page, view = study_page(stored(folder)), StudyView(stored(folder), 0)
+    first, other = view.names[:2]
+    frame = pd.read_parquet(folder / "differences.parquet")
+    account = "gap" if kind == "learners" else "expected_reward"
+    last = frame[(frame["account"] == account) & (frame["controller"] == other)].iloc[-1]
+    samples = [study.samples(k, account)[:, -1] for k in range(2)]
+    assert last["mean"] == pytest.approx(np.mean(samples[1] - samples[0]), rel=1e-6)
+    part = section(page, "p0-differences")
+    (chart,), (table,) = part.charts, part.tables
+    assert f"minus that of {first}" in chart.title
+    at = max(k for k, who in enumerate(chart.data["who"]) if who == other)
+    assert chart.data["mean"][at] == pytest.approx(last["mean"], rel=1e-5)
+    told = with_interval(last["mean"], last["high"] - last["mean"])
+    assert told in table.rows[0]
+    assert account.replace("_", " ") in table.headings
+    console = open_in_memory()
+    print_study(console, "title", study)
+    words = " ".join(console.file.getvalue().split())
+    assert told in words
+    assert not re.search("(reward|regret) less", words + page_html(page))
+    if kind == "drifting":
+        assert f"expected reward minus that of {first}, in time" in words
+        assert any("by the expected reward" in said for said in page.meaning)
+        axes = Figure().subplots()
+        regret_panel(axes, study, 0)
+        curve = next(line for line in axes.get_lines() if line.get_label() == other)
+        assert curve.get_ydata()[-1] == pytest.approx(last["mean"], rel=1e-6)
+
+
+def open_in_memory():
+    return Console(width=80, file=io.StringIO(), highlight=False)
+
+
 def test_one_replication_says_that_chance_is_not_known(study_folder):
     page = study_page(stored(study_folder("single")))
     assert any("one replication" in words for words in page.meaning)
@@ -229,6 +365,39 @@ def test_a_sweep_has_a_table_of_all_points_and_its_sections(study_folder):
         chart = charts(page)[f"p{k}-regret-gap"]
         rows = frame[(frame["queue.servers"] == servers) & (frame["account"] == "gap")]
         np.testing.assert_allclose(chart.data["mean"], rows["mean"], rtol=1e-5, atol=1e-12)
+
+
+def test_a_sweep_is_drawn_against_what_was_swept(study_folder):
+    folder = study_folder("sweep")
+    page = study_page(stored(folder))
+    (chart,) = section(page, "sweep").charts
+    frame = pd.read_parquet(folder / "regret.parquet")
+    last = frame[frame["account"] == "gap"].groupby(["queue.servers", "controller"], sort=False).last()
+    assert list(zip(chart.data["at"], chart.data["who"], strict=True)) == list(last.index)
+    for column in ("mean", "low", "high"):
+        np.testing.assert_allclose(chart.data[column], last[column], rtol=1e-5, atol=1e-12)
+    assert [title for title, _ in page.parts] == ["", "queue.servers = 1", "queue.servers = 2", ""]
+    assert all(one.fold == "queue.servers = 2" for one in page.sections if one.name.startswith("p1-"))
+
+
+def test_where_expected_costs_are_not_known_earnings_are_as_the_waits_were(study_folder, tmp_path):
+    """In the page's table and in the terminal's, and both say so; elsewhere they are the expected ones."""
+    folder = copied(study_folder, tmp_path, "general")
+    study, _ = run_scenario(qu.load_scenario(study_folder("general").with_suffix(".toml")), folder, jobs=1)
+    page = study_page(stored(folder))
+    table = section(page, "p0-summary").tables[0]
+    at = list(table.headings).index("earned per minute")
+    console = open_in_memory()
+    print_study(console, "title", study)
+    words = " ".join(console.file.getvalue().split())
+    for k, row in enumerate(table.rows):
+        mean, _, high = interval(study.samples(k, "realised_reward")[:, -1:] / 300.0)
+        assert row[at] == with_interval(float(mean[0]), float(high[0] - mean[0]))
+        assert row[at] in words
+    assert "per minute: with the waits as they were" in section(page, "p0-summary").notes[1]
+    assert "per time: with the waits as they were" in words
+    known = section(study_page(stored(study_folder("learners"))), "p0-summary").notes[1]
+    assert "per minute: with the waits' expected costs" in known
 
 
 # --- logs ------------------------------------------------------------------------------------------------------------
@@ -255,6 +424,26 @@ def test_no_peak_is_lost(function, count, chunk):
         before = values[place < bucket]
         held = [int(before[-1]) if before.size else 0, *values[place == bucket].tolist()]
         assert (found.low[bucket], found.high[bucket]) == (min(held), max(held))
+        assert found.low[bucket] - 1e-6 <= found.means[bucket] <= found.high[bucket] + 1e-6
+
+
+@given(step_functions(), st.integers(1, 12), st.integers(1, 7))
+def test_means_are_integrals_of_the_stretches(function, count, chunk):
+    """Against the sum over all pieces between changes and borders; in whatever pieces the log comes."""
+    horizon, times, values = function
+    found = Extremes(horizon, count)
+    for k in range(0, len(times), chunk):
+        found.take(times[k : k + chunk], values[k : k + chunk])
+    found.finish()
+    borders = horizon * np.arange(count + 1) / count
+    knots = np.unique(np.concatenate([[0.0], times, borders]))
+    held = np.concatenate([[0], values])[np.searchsorted(times, knots[:-1], side="right")]
+    pieces = held * np.diff(knots)
+    place = np.searchsorted(borders, knots[:-1], side="right") - 1
+    meant = np.bincount(place, pieces, minlength=count)[:count] * (count / horizon)
+    np.testing.assert_allclose(found.means, meant, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(found.first[0], [0.0, *times])
+    np.testing.assert_array_equal(found.first[1], [0, *values])
 
 
 def test_the_queue_in_time_has_the_extremes_of_the_log(study_folder):
@@ -265,6 +454,28 @@ def test_the_queue_in_time_has_the_extremes_of_the_log(study_folder):
     level = events["in_system"].to_numpy() + step
     assert max(chart.data["high"]) == level.max()
     assert min(chart.data["low"]) == 0
+    changes = level[step != 0.0]
+    bucket = np.minimum((events["time"].to_numpy()[step != 0.0] * (1000 / 300.0)).astype(int), 999)
+    for k in np.unique(bucket):
+        assert chart.data["high"][k] >= changes[bucket == k].max()
+        assert chart.data["low"][k] <= changes[bucket == k].min()
+    area = np.diff([*events["time"], 300.0]) @ level  # time by time; no job before the first event
+    assert np.mean(chart.data["mean"][:-1]) == pytest.approx(area / 300.0, rel=1e-4)
+    held = (chart.data["low"], chart.data["mean"], chart.data["high"])
+    assert all(low <= mean + 1e-6 and mean <= high + 1e-6 for low, mean, high in zip(*held, strict=True))
+
+
+def test_the_beginning_of_the_queue_is_drawn_change_by_change(study_folder):
+    folder = study_folder("learners")
+    found = charts(study_page(stored(folder)))
+    view = StudyView(stored(folder), 0)
+    for k, name in enumerate(view.names[:3]):
+        events = read_events(folder / "events" / "0000" / name / "000000.parquet")
+        step = events["event"].map({"admit": 1, "depart": -1}).astype(float).fillna(0.0).to_numpy()
+        level = (events["in_system"].to_numpy() + step)[step != 0.0]
+        assert (f"p0-queue-start-{k}" in found) == (level.size >= FIRST_CHANGES)
+        if level.size >= FIRST_CHANGES:
+            assert found[f"p0-queue-start-{k}"].data["jobs"] == [0, *level[:FIRST_CHANGES]]
 
 
 def test_waits_and_arrivals_are_those_of_the_log(study_folder):

@@ -14,7 +14,16 @@ from rich.console import Console
 
 import queueing_ucrl as qu
 from queueing_ucrl.report.layout import PROSE
-from queueing_ucrl.report.study_pictures import ASCII_BARS, BARS, SHORTEST, last_policy, print_pictures, sparkline
+from queueing_ucrl.report.numbers import number
+from queueing_ucrl.report.study_pictures import (
+    ASCII_BARS,
+    BARS,
+    SHORTEST,
+    last_policy,
+    print_pictures,
+    scale_of,
+    sparkline,
+)
 from queueing_ucrl.units import Units
 
 
@@ -65,13 +74,27 @@ def test_a_curve_is_drawn_on_an_even_scale_of_time_from_zero():
 
 def test_lines_hold_each_controller_s_mean_and_its_last_value(study):
     lines = printed(study)
+    scale = scale_of(study.samples(k, "gap").mean(axis=0) for k in range(len(study.cells)))
     for k, cell in enumerate(study.cells):
         mean = study.samples(k, "gap").mean(axis=0)
         (line,) = [one for one in lines if one.startswith(f"{cell.name} ") and any(bar in one for bar in BARS)]
         marks = line.removeprefix(cell.name).split()[0]
-        assert marks == sparkline(study.results[k][0].times, mean, len(marks))
+        assert marks == sparkline(study.results[k][0].times, mean, len(marks), scale=scale)
     assert any(line.startswith("reward lost, in time") for line in lines)
     assert printed(study, units=Units("hours", "euros"))[1].startswith("reward lost (euros)")
+
+
+def test_who_lost_least_has_the_lowest_marks(study):
+    """All curves on one scale: heights at the end are in the order of the losses."""
+    lines = printed(study)
+    heights = {}
+    for cell in study.cells:
+        (line,) = [one for one in lines if one.startswith(f"{cell.name} ") and any(bar in one for bar in BARS)]
+        heights[cell.name] = BARS.index(line.removeprefix(cell.name).split()[0][-1])
+    losses = {cell.name: study.samples(k, "gap").mean(axis=0)[-1] for k, cell in enumerate(study.cells)}
+    order = sorted(losses, key=losses.get)
+    assert [heights[name] for name in order] == sorted(heights.values())
+    assert (heights["oracle"], max(heights.values())) == (0, len(BARS) - 1)
 
 
 def test_policies_are_the_last_ones_each_once(study):
@@ -117,12 +140,13 @@ def test_without_an_optimum_rewards_are_set_against_the_first():
     choices = ["admit-all", qu.TrunkReservation([1])]
     study = qu.replicate(qu.System(1, 3, classes), choices, horizon=50.0, replications=2, jobs=1)
     lines = printed(study)
-    assert lines[1].startswith("reward less than that of admit-all, in time")
+    assert lines[1].startswith("realised reward minus that of admit-all, in time")
     assert not any(line.startswith("admit-all ") for line in lines)
-    lost = study.samples(0, "realised_reward") - study.samples(1, "realised_reward")
+    more = study.samples(1, "realised_reward") - study.samples(0, "realised_reward")
     times = study.results[0][0].times
     (line,) = [one for one in lines if any(bar in one for bar in BARS)]
-    assert sparkline(times, lost.mean(axis=0), 50) in line
+    assert sparkline(times, more.mean(axis=0), 50) in line
+    assert line.endswith(number(float(more.mean(axis=0)[-1]), 3))
     assert "the best policy" not in "\n".join(lines)
 
 

@@ -199,7 +199,7 @@ def curves(axes) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("pattern", [qu.Steady(), PATTERNS["sinusoid"]], ids=["steady", "drifting"])
 def test_the_figure_shows_what_was_earned(pattern):
-    """The right panel is the reward over the time; the left one the gap, or what was earned less than the first."""
+    """The right panel is the reward over the time; the left one the gap, or the reward minus that of the first."""
     study = study_of(pattern)
     left, right = Figure().subplots(1, 2)
     regret_panel(left, study, 0)
@@ -211,9 +211,9 @@ def test_the_figure_shows_what_was_earned(pattern):
     earned = {cell.name: study.samples(k, "expected_reward") for k, cell in enumerate(study.cells)}
     for k, cell in enumerate(study.cells):
         np.testing.assert_allclose(curves(right)[cell.name], (earned[cell.name].mean(axis=0) / times)[late], rtol=1e-12)
-        lost = study.samples(k, "gap") if steady else earned["oracle-following"] - earned[cell.name]
+        lost = study.samples(k, "gap") if steady else earned[cell.name] - earned["oracle-following"]
         np.testing.assert_allclose(curves(left)[cell.name], lost.mean(axis=0), rtol=1e-9, atol=1e-9)
-    assert left.get_ylabel() == ("reward lost so far" if steady else "reward less than the first so far")
+    assert left.get_ylabel() == ("reward lost so far" if steady else "difference in reward so far")
 
 
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
@@ -313,7 +313,7 @@ def test_a_drifting_study_tells_rewards_and_no_regret(command, scenario, tmp_pat
     assert result.exit_code == 0, result.output
     words = " ".join(result.stdout.split())
     assert "No regret is shown: the arrival rates change in time" in words
-    assert "reward less that of admit-all" in words
+    assert "reward minus that of admit-all" in words
     for absent in ("would earn", "pseudo", "gap"):
         assert absent not in words
     assert "oracle: the arrival rates change in time; it keeps to the best policy for their means" in result.stderr

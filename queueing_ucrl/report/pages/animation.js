@@ -2,8 +2,25 @@
 // Plays a stretch of an event log: the jobs at the door, in the line and at the servers.
 function playQueue(root, data) {
   const NS = "http://www.w3.org/2000/svg";
-  const WIDTH = 960, LINE = { x: 300, y: 60, w: 330, h: 220 }, HOUSE = { x: 670, y: 60, w: 230, h: 220 };
-  const DOOR = { x: 262, y: 170 }, CHART = { y: 366, h: 60 };
+  // two layouts: from left to right, and for narrow windows from top to bottom, so that its text can be read there
+  const shown = Math.min(data.classes.length, 12);
+  const WIDE = {
+    width: 960, height: 436, gap: 58, line: { x: 300, y: 60, w: 330, h: 220 }, house: { x: 670, y: 60, w: 230, h: 220 },
+    row: (k) => 52 + k * Math.min(40, 250 / shown), chart: { x: 20, y: 366, h: 60 },
+    door: { x: 262, y: 32, anchor: "middle" }, walls: [[262, 40, 262, 148], [262, 192, 262, 300]],
+    comes: (k) => [150, WIDE.row(k)], away: [222, 300], full: [302, 300], done: [950, 60], gaveUp: [300, 8],
+    signs: [{ x: 254, y: 316, "text-anchor": "end" }, { x: 270, y: 316 }],
+  };
+  const wall = 28 + 40 * shown;
+  const NARROW = {
+    width: 420, height: wall + 476, gap: 70, line: { x: 10, y: wall + 62, w: 400, h: 150 },
+    house: { x: 10, y: wall + 258, w: 400, h: 120 }, row: (k) => 18 + k * 40, chart: { x: 10, y: wall + 412, h: 56 },
+    door: { x: 210, y: wall + 5, anchor: "middle" }, walls: [[10, wall, 180, wall], [240, wall, 410, wall]],
+    comes: (k) => [14, 18 + k * 40], away: [90, wall - 10], full: [330, wall - 10], done: [400, wall + 400], gaveUp: [0, wall + 62],
+    signs: [{ x: 10, y: wall + 18 }, { x: 410, y: wall + 18, "text-anchor": "end" }],
+  };
+  const NARROWEST = 740; // pixels of a window in which the wide layout's text can be read
+  let form = null;
   const ADMIT = 0, REJECT = 1, BLOCK = 2, START = 3, DEPART = 4, REVIEW = 5, ABANDON = 6, RESUME = 7, BREAKDOWN = 8;
   const REPAIR = 9, SHIFT = 10, HAND_OVER = 11, ENVIRONMENT = 12, INITIAL = 13;
   const WAITING = -1, SHARED = -2; // instead of a server's number; all share all servers
@@ -43,55 +60,73 @@ function playQueue(root, data) {
 
   // ---- what stands still
 
-  const shown = Math.min(data.classes.length, 12);
-  const rowOf = (k) => 52 + Math.min(k, shown - 1) * Math.min(40, 250 / shown);
-  const counters = [];
-  const back = add(svg, "g", {}), front = add(svg, "g", {});
-  for (let k = 0; k < shown; k++) {
-    place(glyph(back, k, 6), 14, rowOf(k));
-    const name = data.classes[k], label = k === shown - 1 && data.classes.length > shown ? "others" : name;
-    add(back, "text", { x: 28, y: rowOf(k) + 1 }, label.length > 22 ? label.slice(0, 21) + "\u2026" : label);
-    counters.push(add(back, "text", { x: 28, y: rowOf(k) + 16, class: "faint" }));
+  const rowOf = (k) => form.row(Math.min(k, shown - 1));
+  const GRID = 400; // servers; of more a bar tells how many are busy
+  let back, front, counters, boxes, bar, waitingText, busyText, more, now, cell, columns, radius;
+
+  function drawStage() {
+    svg.replaceChildren();
+    svg.setAttribute("viewBox", `0 0 ${form.width} ${form.height}`);
+    back = add(svg, "g", {});
+    front = add(svg, "g", {});
+    counters = [];
+    for (let k = 0; k < shown; k++) {
+      place(glyph(back, k, 6), 14, rowOf(k));
+      const name = data.classes[k], label = k === shown - 1 && data.classes.length > shown ? "others" : name;
+      add(back, "text", { x: 28, y: rowOf(k) + 1 }, label.length > 22 ? label.slice(0, 21) + "\u2026" : label);
+      counters.push(add(back, "text", { x: 28, y: rowOf(k) + 16, class: "faint" }));
+    }
+    for (const [x1, y1, x2, y2] of form.walls) add(back, "line", { x1, y1, x2, y2, class: "wall" });
+    const { line, house } = form;
+    add(back, "text", { x: form.door.x, y: form.door.y, "text-anchor": form.door.anchor }, "door");
+    add(back, "text", { x: line.x, y: line.y - 28 }, "waiting");
+    add(back, "text", { x: house.x, y: house.y - 28 }, "servers");
+    waitingText = add(back, "text", { x: line.x + form.gap, y: line.y - 28, class: "faint" });
+    busyText = add(back, "text", { x: house.x + form.gap, y: house.y - 28, class: "faint" });
+    add(back, "text", { ...form.signs[0], class: "faint" }, "turned away");
+    add(back, "text", { ...form.signs[1], class: "faint" }, "no room");
+    more = add(back, "text", { x: line.x, y: line.y + line.h + 18, class: "faint" });
+    drawServers(house);
+    drawLevel();
   }
-  add(back, "line", { x1: DOOR.x, x2: DOOR.x, y1: 40, y2: DOOR.y - 22, class: "wall" });
-  add(back, "line", { x1: DOOR.x, x2: DOOR.x, y1: DOOR.y + 22, y2: 300, class: "wall" });
-  add(back, "text", { x: DOOR.x, y: 32, "text-anchor": "middle" }, "door");
-  add(back, "text", { x: LINE.x, y: 32 }, "waiting");
-  add(back, "text", { x: HOUSE.x, y: 32 }, "servers");
-  const waitingText = add(back, "text", { x: LINE.x + 58, y: 32, class: "faint" });
-  const busyText = add(back, "text", { x: HOUSE.x + 54, y: 32, class: "faint" });
-  add(back, "text", { x: DOOR.x - 8, y: 316, "text-anchor": "end", class: "faint" }, "turned away");
-  add(back, "text", { x: DOOR.x + 8, y: 316, class: "faint" }, "no room");
-  const more = add(back, "text", { x: LINE.x, y: LINE.y + LINE.h + 18, class: "faint" });
 
   // servers as a grid; of very many a bar tells how many are busy
-  const GRID = 400;
-  const boxes = [];
-  let cell = 0, columns = 1;
-  if (data.servers <= GRID && !data.shared) {
-    columns = Math.max(1, Math.ceil(Math.sqrt((data.servers * HOUSE.w) / HOUSE.h)));
-    cell = Math.min(40, HOUSE.w / columns, HOUSE.h / Math.ceil(data.servers / columns));
-    for (let k = 0; k < data.servers; k++) {
-      const [x, y] = serverPlace(k), side = cell * 0.84;
-      boxes.push(add(back, "rect", { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: 2, class: "server" }));
+  function drawServers(house) {
+    boxes = [];
+    cell = 0;
+    columns = 1;
+    if (data.servers <= GRID && !data.shared) {
+      columns = Math.max(1, Math.ceil(Math.sqrt((data.servers * house.w) / house.h)));
+      cell = Math.min(40, house.w / columns, house.h / Math.ceil(data.servers / columns));
+      for (let k = 0; k < data.servers; k++) {
+        const [x, y] = serverPlace(k), side = cell * 0.84;
+        boxes.push(add(back, "rect", { x: x - side / 2, y: y - side / 2, width: side, height: side, rx: 2, class: "server" }));
+      }
     }
+    const many = data.servers > GRID && !data.shared;
+    bar = many ? add(back, "rect", { x: house.x, y: house.y, width: 60, height: 0, class: "server busy" }) : null;
+    radius = Math.max(2.2, Math.min(8, (cell || 20) * 0.28));
   }
-  const bar = data.servers > GRID && !data.shared ? add(back, "rect", { x: HOUSE.x, y: HOUSE.y, width: 60, height: 0, class: "server busy" }) : null;
   function serverPlace(k) {
-    if (!cell) return [HOUSE.x + 30, HOUSE.y + HOUSE.h / 2];
-    return [HOUSE.x + cell * ((k % columns) + 0.5), HOUSE.y + cell * (Math.floor(k / columns) + 0.5)];
+    const { house } = form;
+    if (!cell) return [house.x + 30, house.y + house.h / 2];
+    return [house.x + cell * ((k % columns) + 0.5), house.y + cell * (Math.floor(k / columns) + 0.5)];
   }
-  const radius = Math.max(2.2, Math.min(8, (cell || 20) * 0.28));
 
   // the number of jobs in time
-  const top = Math.max(1, data.most), scaleX = (t) => 20 + ((t - data.begin) / (data.end - data.begin)) * (WIDTH - 40);
-  const scaleY = (n) => CHART.y + CHART.h - (n / top) * CHART.h;
-  let path = `M${scaleX(data.begin).toFixed(2)} ${scaleY(data.start.jobs.length).toFixed(2)}`;
-  for (let n = 0; n < time.length; n++) path += `H${scaleX(time[n]).toFixed(2)}V${scaleY(level[n]).toFixed(2)}`;
-  path += `H${scaleX(data.end).toFixed(2)}`;
-  add(back, "path", { d: path, class: "level" });
-  add(back, "text", { x: 20, y: CHART.y - 4, class: "faint" }, `jobs in the system, up to ${data.most}`);
-  const now = add(front, "line", { y1: CHART.y - 2, y2: CHART.y + CHART.h + 2, class: "now" });
+  const top = Math.max(1, data.most);
+  const scaleX = (t) => form.chart.x + ((t - data.begin) / (data.end - data.begin)) * (form.width - 2 * form.chart.x);
+  const scaleY = (n) => form.chart.y + form.chart.h - (n / top) * form.chart.h;
+  function drawLevel() {
+    const { x, y, h } = form.chart;
+    let path = `M${scaleX(data.begin).toFixed(2)} ${scaleY(data.start.jobs.length).toFixed(2)}`;
+    for (let n = 0; n < time.length; n++) path += `H${scaleX(time[n]).toFixed(2)}V${scaleY(level[n]).toFixed(2)}`;
+    path += `H${scaleX(data.end).toFixed(2)}`;
+    add(back, "line", { x1: x, x2: form.width - x, y1: y + h, y2: y + h, class: "zero" });
+    add(back, "path", { d: path, class: "level" });
+    add(back, "text", { x, y: y - 6, class: "faint" }, `jobs in the system, from 0 to ${data.most}`);
+    now = add(front, "line", { y1: y - 2, y2: y + h + 2, class: "now" });
+  }
 
   // ---- what moves
 
@@ -121,7 +156,7 @@ function playQueue(root, data) {
   }
   function appear(k) {
     const element = glyph(front, k, radius);
-    place(element, 150, rowOf(k));
+    place(element, ...form.comes(Math.min(k, shown - 1)));
     element.getBoundingClientRect(); // so that it moves from here
     return element;
   }
@@ -137,7 +172,7 @@ function playQueue(root, data) {
         break;
       case REJECT: case BLOCK:
         counts[k][kind[n]] += 1;
-        if (visible && transients <= 40) leave(appear(k), DOOR.x + (kind[n] === REJECT ? -40 : 40), 300);
+        if (visible && transients <= 40) leave(appear(k), ...(kind[n] === REJECT ? form.away : form.full));
         break;
       case START: case RESUME: present.get(number).server = s; break;
       case BREAKDOWN:
@@ -150,7 +185,7 @@ function playQueue(root, data) {
       case DEPART: case ABANDON:
         if (kind[n] === ABANDON) counts[k][3] += 1;
         present.delete(number);
-        if (visible) leave(glyphs.get(number), kind[n] === DEPART ? WIDTH - 10 : LINE.x, kind[n] === DEPART ? HOUSE.y : 8);
+        if (visible) leave(glyphs.get(number), ...(kind[n] === DEPART ? form.done : form.gaveUp));
         else glyphs.get(number)?.remove();
         glyphs.delete(number);
         break;
@@ -162,25 +197,26 @@ function playQueue(root, data) {
     const waiting = [], served = [];
     for (const [number, one] of present) (one.server === WAITING ? waiting : served).push(number);
     waiting.sort((a, b) => a - b);
-    const room = 240, perRow = waiting.length <= 48 ? 12 : 24, step = LINE.w / perRow, rise = perRow === 12 ? 52 : 22;
+    const { line, house } = form, shareRow = Math.floor((house.w - 12) / 18);
+    const room = 240, perRow = waiting.length <= 48 ? 12 : 24, step = line.w / perRow, rise = (perRow === 12 ? 0.236 : 0.1) * line.h;
     const size = Math.min(1, (0.38 * step) / radius);
     waiting.forEach((number, n) => {
       if (n >= room) { glyphs.get(number)?.remove(); glyphs.delete(number); return; }
-      const x = LINE.x + LINE.w - step * ((n % perRow) + 0.5), y = LINE.y + 14 + rise * Math.floor(n / perRow);
+      const x = line.x + line.w - step * ((n % perRow) + 0.5), y = line.y + 14 + rise * Math.floor(n / perRow);
       position(number, x, y, size);
     });
     served.forEach((number, n) => {
       const s = present.get(number).server;
-      if (s === SHARED && n < room) position(number, HOUSE.x + 12 + 18 * (n % 12), HOUSE.y + 10 + 11 * Math.floor(n / 12));
+      if (s === SHARED && n < room) position(number, house.x + 12 + 18 * (n % shareRow), house.y + 10 + 11 * Math.floor(n / shareRow));
       else if (cell && s >= 0) position(number, ...serverPlace(s));
       else { glyphs.get(number)?.remove(); glyphs.delete(number); }
     });
     boxes.forEach((box, k) => box.setAttribute("class", `server${down.has(k) ? " down" : k >= duty ? " away" : ""}`));
     for (const number of served) boxes[present.get(number).server]?.classList.add("busy");
     if (bar) {
-      const height = (HOUSE.h * Math.min(served.length, data.servers)) / data.servers;
+      const height = (house.h * Math.min(served.length, data.servers)) / data.servers;
       bar.setAttribute("height", height);
-      bar.setAttribute("y", HOUSE.y + HOUSE.h - height);
+      bar.setAttribute("y", house.y + house.h - height);
     }
     more.textContent = waiting.length > room ? `and ${waiting.length - room} more` : "";
     waitingText.textContent = String(waiting.length);
@@ -210,8 +246,9 @@ function playQueue(root, data) {
   const stamp = (t) => t.toLocaleString("en", { maximumFractionDigits: data.digits, minimumFractionDigits: data.digits });
 
   function say({ waiting, served }) {
-    const by = data.classes.map((name, k) => [name, waiting.filter((n) => present.get(n).k === k).length]);
-    const line = by.filter(([, count]) => count).map(([name, count]) => `${count} ${name}`).join(", ");
+    const by = data.classes.map(() => 0);
+    for (const number of waiting) by[present.get(number).k] += 1;
+    const line = data.classes.map((name, k) => [name, by[k]]).filter(([, count]) => count).map(([name, count]) => `${count} ${name}`).join(", ");
     status.textContent = `Time ${stamp(at)}${data.unit ? ` ${data.unit}` : ""}: `
       + (data.shared ? `${served.length} jobs share ${duty} servers, ` : `${served.length} of ${duty} servers busy, `)
       + `${waiting.length} waiting${line ? ` (${line})` : ""}.${last ? ` Last event: ${last}.` : ""}`;
@@ -219,11 +256,12 @@ function playQueue(root, data) {
 
   // ---- the clock
 
-  let playing = false, frame = 0, shownAt = 0;
+  let playing = false, frame = 0, shownAt = 0, poster = true;
   const span = data.end - data.begin;
   const speed = () => (span / 60) * Number(pace.value);
 
   function go(t, visible) {
+    poster = false;
     if (t < at) { reset(); visible = false; }
     root.classList.toggle("still", !visible || still.matches);
     while (next < time.length && time[next] <= t) happen(next++, visible && !still.matches);
@@ -234,19 +272,21 @@ function playQueue(root, data) {
     if (!playing) return;
     const elapsed = Math.min(0.1, (stampNow - shownAt) / 1000);
     shownAt = stampNow;
-    const where = go(at + elapsed * speed(), true);
-    if (at >= data.end) { pause(); say(where); return; }
+    say(go(at + elapsed * speed(), true));
+    if (at >= data.end) { pause(); return; }
     frame = requestAnimationFrame(tick);
   }
   function play() {
-    if (at >= data.end) go(data.begin - 1, false);
+    if (poster || at >= data.end) go(data.begin - 1, false);
     playing = true;
+    status.setAttribute("aria-live", "off"); // words that change many times a second are not read out
     playButton.textContent = "Pause";
     shownAt = performance.now();
     frame = requestAnimationFrame(tick);
   }
   function pause() {
     playing = false;
+    status.setAttribute("aria-live", "polite");
     cancelAnimationFrame(frame);
     playButton.textContent = "Play";
   }
@@ -297,9 +337,24 @@ function playQueue(root, data) {
     }
   });
 
+  function fit() {
+    const wanted = root.clientWidth && root.clientWidth < NARROWEST ? NARROW : WIDE;
+    if (wanted === form) return;
+    form = wanted;
+    root.classList.toggle("narrow", form === NARROW);
+    glyphs.clear();
+    drawStage();
+    lay();
+  }
+
+  // it opens on a moment at which there is most to see; Play begins at the beginning
   reset();
   root.classList.add("still");
-  say(lay());
+  fit();
+  const fullest = level.slice(0, -1).reduce((best, jobs, n) => (jobs > (best < 0 ? data.start.jobs.length : level[best]) ? n : best), -1);
+  say(fullest < 0 ? lay() : go(time[fullest], false));
+  poster = true;
+  new ResizeObserver(fit).observe(root);
   return press;
 }
 {

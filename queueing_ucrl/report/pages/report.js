@@ -35,12 +35,25 @@
     for (const one of seen) if (one.isIntersecting) { near.unobserve(one.target); begin(one.target); }
   }, { rootMargin: "800px" });
   for (const figure of figures) near.observe(figure);
-  window.addEventListener("beforeprint", () => figures.forEach(begin));
   const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
   const others = async () => {
-    const figure = figures.find((one) => !one.classList.contains("begun"));
+    const figure = figures.find((one) => !one.classList.contains("begun") && !folded(one));
     if (figure) await begin(figure).then(() => idle(others));
   };
+  const folds = [...document.querySelectorAll("details.fold")];
+  window.addEventListener("beforeprint", () => {
+    for (const fold of folds) fold.open = true;
+    figures.forEach(begin);
+  });
+  // a chart in a closed fold has no width: its turn comes when the fold is opened
+  const folded = (figure) => figure.closest("details.fold:not([open])");
+  for (const fold of folds) fold.addEventListener("toggle", () => { if (fold.open) idle(others); });
+  const unfold = () => {
+    const fold = folds.find((one) => `#${one.id}` === location.hash);
+    if (fold) { fold.open = true; fold.scrollIntoView(); }
+  };
+  window.addEventListener("hashchange", unfold);
+  unfold();
   window.addEventListener("load", () => idle(others));
 
   // the numbers of a chart, made when they are asked for
