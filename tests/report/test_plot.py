@@ -344,6 +344,15 @@ def test_a_belief_that_is_what_was_planned_for_is_drawn_once():
     assert legend_names(qu.plot.beliefs(run)) == ["gold", "basic", "estimate", "truth"]
 
 
+def test_no_truth_is_drawn_of_a_rate_that_depends_on_the_number_of_jobs():
+    classes = [qu.JobClass("gold", 1.0, 2.0, balking=qu.GeometricBalking(0.5)), qu.JobClass("basic", 0.5, 1.0)]
+    run = qu.simulate(qu.Queue(2, 5, 1.0, classes), "certainty-equivalent", horizon=300.0, seed=3)
+    axes = qu.plot.beliefs(run)
+    drawn = [drawn.get_label() for drawn in axes.get_lines()]
+    assert "truth, gold" not in drawn
+    assert set(line(axes, "truth, basic").get_ydata()) == {0.5}
+
+
 def test_who_believes_nothing_of_rates_is_told(study):
     with pytest.raises(ValueError, match="oracle: its episodes tell no belief about arrival rates, of nothing"):
         qu.plot.beliefs(qu.simulate(the_queue(), "oracle", horizon=10.0))
