@@ -332,7 +332,7 @@ def draw_random(frame: pd.DataFrame) -> Figure:
     axes.set_xlabel("gap regret as a part of UCRL-AC's (log scale)")
     axes.set_ylabel("share of the queues with less")
     grid(axes)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     axes.set_title(f"{RANDOM_QUEUES} random queues, time {last['time'].max():,.0f}", loc="left", fontsize=10)
     return figure
 
