@@ -28,6 +28,7 @@ from queueing_ucrl.data.replay import KeepsPolicy, replay
 from queueing_ucrl.data.trace_file import LoggedJobs, read_trace
 from queueing_ucrl.experiments.racing import TableRun, earned_per_time
 from queueing_ucrl.paper.work import markdown_table
+from queueing_ucrl.report.drawing import names_below
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, VERMILION
 from queueing_ucrl.report.study_figure import figure_bytes
 
@@ -139,19 +140,16 @@ def worth(
 
 def draw(path: Path, jobs: LoggedJobs, names: tuple[str, ...], found: list[Worth]) -> None:
     """The log by minutes; what the tables earn more than letting everybody in, on the log."""
-    figure = Figure(figsize=(11, 4.0), layout="constrained")
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     minutes = (jobs.times - jobs.begin) / 60.0
     edges = np.arange(0.0, minutes[-1], 1.0)
     for i, (name, colour) in enumerate(zip(names, (BLUE, VERMILION), strict=True)):
         mine = jobs.classes == i
-        left.step(
-            edges[:-1], np.histogram(minutes[mine], edges)[0] / 60.0, color=colour, label=f"{name}, requests a second"
-        )
+        left.step(edges[:-1], np.histogram(minutes[mine], edges)[0] / 60.0, color=colour, label=name)
     work = np.histogram(minutes, edges, weights=jobs.works)[0] / 60.0
-    left.step(edges[:-1], work / 10.0, color=GREY, linestyle="--", label="places asked for, tens")
-    left.set(title="the log, minute by minute", xlabel="minutes", ylim=(0.0, 13.0))
-    left.legend(loc="upper left", fontsize=8)
+    left.step(edges[:-1], work / 10.0, color=GREY, linestyle="--", label="places asked for, in tens (no requests)")
+    left.set(title="the log, minute by minute", xlabel="minutes", ylabel="requests a second", ylim=(0.0, None))
     places = [one.places for one in found]
     for shift, than, colour in ((-0.4, ADMIT_ALL, BLUE), (0.4, ALIKE, GREEN)):
         more = [one.more[True, than] for one in found]
@@ -161,9 +159,9 @@ def draw(path: Path, jobs: LoggedJobs, names: tuple[str, ...], found: list[Worth
         right.plot(at, fitted, "_", markersize=14, color=colour, label=f"than {than}, fitted world")
     right.axhline(0.0, color=GREY, linewidth=0.8)
     right.set(title="the table by class earns more", xlabel="places", ylabel="cents a second", xticks=places)
-    right.legend(fontsize=8)
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        names_below(axes)
     path.write_bytes(figure_bytes(figure))
 
 

@@ -26,6 +26,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.data.day_levels import day_factor
 from queueing_ucrl.paper.work import markdown_table
+from queueing_ucrl.report.drawing import names_below
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, VERMILION
 from queueing_ucrl.report.study_figure import figure_bytes
 
@@ -200,23 +201,29 @@ def sums(hours: list[Hour]) -> dict[str, float]:
 
 def draw(path: Path, days: Days, hours: list[Hour]) -> None:
     """The days' factors; agents on Mondays and Wednesdays."""
-    figure = Figure(figsize=(11, 4.0), layout="constrained")
+    figure = Figure(figsize=(11, 4.4), layout="constrained")
     left, middle = figure.subplots(1, 2)
     slots = HOURS[0] + np.arange(days.counts.shape[1]) / SLOTS
     for k, colour in ((0, BLUE), (2, GREEN)):
         mine = days.weekdays == k
         left.plot(slots, days.counts[mine].T, color=colour, alpha=0.07, linewidth=0.6)
         left.plot(slots, days.expected[mine][0], color=colour, linewidth=2.0, label=f"{WEEKDAYS[k]}s, mean")
-    left.set(title="calls in five minutes: each day, and the mean", xlabel="hour", ylim=(0.0, None))
-    left.legend()
+    left.set(
+        title="calls in five minutes: each day, and the mean",
+        xlabel="hour of the day",
+        ylabel="calls in five minutes",
+        ylim=(0.0, None),
+    )
     middle.plot(days.factors, ".", color=VERMILION)
     middle.axhline(1.0, color=GREY, linewidth=0.8)
     noise = 2.0 / np.sqrt(days.expected.sum(axis=1).mean())
     middle.axhspan(1.0 - noise, 1.0 + noise, color=GREY, alpha=0.4, label="what chance does to Poisson days (95 %)")
-    middle.set(title="a day's calls over those of its weekday", xlabel="days, March to October 2003")
-    middle.legend()
+    middle.set(
+        title="a day's calls over those of its weekday", xlabel="days, March to October 2003", ylabel="times the mean"
+    )
     for axes in (left, middle):
         axes.grid(alpha=0.3)
+        names_below(axes)
     path.write_bytes(figure_bytes(figure))
 
 

@@ -21,7 +21,7 @@ import queueing_ucrl as qu
 from queueing_ucrl.model.evaluation import policy_rates, stationary_weights
 from queueing_ucrl.model.waits import ErlangWaits
 from queueing_ucrl.paper.work import markdown_table
-from queueing_ucrl.report.drawing import figure_bytes
+from queueing_ucrl.report.drawing import figure_bytes, names_below
 from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, VERMILION
 
 REWARDS = (20.0, 10.0)
@@ -187,7 +187,7 @@ def print_tails() -> None:
 
 def draw(path: Path) -> None:
     """Errors by state for one queue; errors by the place where the two recursions meet, for another."""
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     queue = the_queue(150, 0.75, servers=80)
     chain, policy = admit_all(queue), qu.Policy.admit_all(150, len(REWARDS))
@@ -201,8 +201,9 @@ def draw(path: Path) -> None:
     for method, (colour, line, width) in styles.items():
         errors = chain.errors(qu.evaluate(queue, policy, method=method).relative_bias)
         left.semilogy(np.maximum(errors, 1e-18), color=colour, linestyle=line, linewidth=width, label=method)
-    left.set(title="admit-all, c = 80, S = 150, load 0.75", xlabel="state s", ylabel="relative error of g(s)")
-    left.legend(loc="upper center")
+    left.set(
+        title="admit-all, c = 80, S = 150, load 0.75", xlabel="state s", ylabel="relative error of g(s), log scale"
+    )
 
     chain = admit_all(the_queue(1000, 1.0, servers=50))
     places = sorted({*range(0, 50, 3), *range(50, 1000, 25), 49, 1000})
@@ -212,10 +213,14 @@ def draw(path: Path) -> None:
     right.axvline(mode, color=VERMILION, linestyle="--", label=f"mode, {mode}")
     median = int(np.argmax(np.cumsum(law) > 0.5 * total))
     right.axvline(median, color=GREEN, label=f"median, {median}")
-    right.set(title="admit-all, c = 50, S = 1000, load 1", xlabel="where the recursions meet", ylabel="largest error")
-    right.legend(loc="upper right")
+    right.set(
+        title="admit-all, c = 50, S = 1000, load 1",
+        xlabel="where the recursions meet",
+        ylabel="largest relative error, log scale",
+    )
     for axes in (left, right):
         axes.grid(alpha=0.3)
+        names_below(axes)
     path.write_bytes(figure_bytes(figure))
 
 

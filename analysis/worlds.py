@@ -125,7 +125,7 @@ def draw(name: str, found: qu.BestTable) -> bytes:
     """The number of jobs in a stretch of time, who is served, and the money; the plan and the best found. PNG."""
     scenario, shown = qu.load_scenario(name), WORLDS[name]
     begin, end = shown.stretch
-    figure = Figure(figsize=(9.0, 2.8), layout="constrained")
+    figure = Figure(figsize=(9.0, 3.1), layout="constrained")
     left, middle, right = figure.subplots(1, 3, width_ratios=[2.4, 1.2, 1.2])
     tables = {"M/M plan": (found.plan, VERMILION), "best found": (found.policy, BLUE)}
     for k, (label, (policy, colour)) in enumerate(tables.items()):
@@ -139,26 +139,28 @@ def draw(name: str, found: qu.BestTable) -> bytes:
         middle.bar(bars, 100.0 * served_shares(scenario.system, events), 0.36, color=colour, label=label)
     unit = scenario.units.time
     left.set_title("jobs in the system, on the same arrivals", fontsize=10)
-    left.set(xlim=shown.stretch, xlabel=unit, ylim=(0.0, None))
+    left.set(xlim=shown.stretch, xlabel=unit, ylabel="jobs", ylim=(0.0, None))
     left.set_xticks(np.arange(begin, end + 1e-9, shown.ticks))
-    left.legend(loc="best", fontsize=8)
     middle.set_title("served, in percent of who came", fontsize=10)
-    middle.set(ylim=(0.0, 100.0))
+    middle.set(ylim=(0.0, 100.0), ylabel="% of who came")
     middle.set_xticks(range(len(scenario.system.classes)), scenario.system.class_names, fontsize=8)
-    _money(right, found, shown.money)
+    _money(right, found)
+    right.set_ylabel(shown.money)
     for axes in (left, middle, right):
         axes.grid(alpha=0.3)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
     return figure_bytes(figure)
 
 
-def _money(axes: Axes, found: qu.BestTable, money: str) -> None:
+def _money(axes: Axes, found: qu.BestTable) -> None:
     """Promised, earned, and earned by the best found, with 95 % intervals."""
     assert found.promised is not None
     axes.plot([0], [found.promised], "D", color=ORANGE)
     for k, (gain, colour) in enumerate(((found.plan_gain, VERMILION), (found.gain, BLUE)), start=1):
         axes.errorbar([k], [gain.mean], yerr=[gain.half_width], fmt="o", color=colour, capsize=4)
     axes.set_xticks([0, 1, 2], ["plan\npromises", "plan\nearns", "best found\nearns"])
-    axes.set_title(money, fontsize=10)
+    axes.set_title("earned, with 95 % intervals", fontsize=10)
     axes.set(xlim=(-0.5, 2.5))
 
 

@@ -29,6 +29,18 @@ def _log(names: list[str], jobs: int) -> pd.DataFrame:
 
 
 @cache
+def moving_fit() -> Fit:
+    """A log of little more than a day with rush hours: nothing tells the hours from a rate that moves."""
+    from queueing_ucrl.data.synthetic import synthetic_log
+
+    names = ("gold", "basic")
+    classes = [qu.JobClass(name, 40.0, 10.0, pattern=RUSH, service=qu.Exponential(2.0)) for name in names]
+    log = synthetic_log(qu.System(60, 100, classes), jobs=2500, controller="admit-all", seed=3)
+    more = {"start": "start", "end": "end", "decision": "decision", "time_unit": "hours"}
+    return fit(log, "time", job_class="job_class", **more)  # type: ignore[arg-type]
+
+
+@cache
 def made_fit(kind: str) -> Fit:
     """A fit; made once."""
     return new_fit(kind)

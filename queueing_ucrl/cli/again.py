@@ -11,7 +11,7 @@ import typer
 
 PROGRAM = "queueing-ucrl"
 # what changes nothing that is computed, only where it goes and how it is told
-OF_THIS_TIME = ("as_json", "force", "no_report", "report", "figure", "jobs", "cluster", "measures", "out", "log")
+OF_THIS_TIME = ("as_json", "force", "no_report", "report", "figure", "jobs", "cluster", "measures", "out")
 
 
 def given_command(context: typer.Context, left_out: Collection[str] = OF_THIS_TIME) -> list[str]:

@@ -17,6 +17,7 @@ A log in which the rate moves slowly against its length cannot tell the rate in 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,7 +46,7 @@ from queueing_ucrl.data.poisson_tests import (
 from queueing_ucrl.data.rates import RateInterval, StepPattern, rate_interval, step_pattern
 from queueing_ucrl.data.service_laws import law_fits, scaled
 from queueing_ucrl.data.tables import JobTable
-from queueing_ucrl.data.tested import Tested, p_words
+from queueing_ucrl.data.tested import Tested, p_words, quoted
 from queueing_ucrl.model.laws import Law
 
 LEAST_DAYS = 2.0  # for a pattern of the clock
@@ -89,7 +90,7 @@ class ArrivalsFit(Finding):
     @property
     def unknown(self) -> str:
         """What the log cannot tell, in a sentence; "" where it can."""
-        return "" if math.isfinite(self.high) else f"how far the rate of {self.name} is known: {self.interval}"
+        return "" if math.isfinite(self.high) else f'how far the rate of "{self.name}" is known: {self.interval}'
 
     @property
     def day_factor(self) -> float | None:
@@ -119,26 +120,23 @@ class ArrivalsFit(Finding):
     @property
     def words(self) -> str:
         """A sentence."""
-        index = (
-            "" if self.dispersion is None else f"; counts vary {self.dispersion.index:.2f} times as Poisson counts do"
-        )
-        if not self.tests and self.rate.count >= LEAST_TESTED:
-            return (
-                f"arrivals of {self.name}: time stamps are too coarse to test whether they are Poisson, for a hundred "
-                f"or more come within two of their steps{index} in such windows, trends included"
-            )
+        return arrivals_words([self])[0]
+
+    @property
+    def verdict(self) -> str:
+        """What its arrivals are, without numbers: classes of the same are told in one sentence."""
         if not self.tests:
-            return f"arrivals of {self.name}: too few to test ({self.rate.count})"
-        tested = f"{p_words(self.p_value)}{index}"
+            coarse = "with time stamps too coarse to test whether they are Poisson: a hundred or more come within two "
+            return f"{coarse}of their steps" if self.rate.count >= LEAST_TESTED else "too few to test"
         if self.is_poisson:
-            return f"arrivals of {self.name} are close to Poisson: no test rejects it ({tested})"
+            return "close to Poisson: no test rejects it"
         if self.is_near:
-            return f"arrivals of {self.name} are not quite Poisson, but near enough ({tested})"
+            return "not quite Poisson, but near enough"
         kept = (
             "" if self.gaps is None else f"; taken as renewal arrivals, gaps {self.gaps.kind} of cv {self.gaps.cv:.3g}"
         )
         bursts = "in bursts" if self.dispersion is not None and self.dispersion.index > 1 else "more evenly"
-        return f"arrivals of {self.name} are not Poisson: they come {bursts} ({tested}){kept}"
+        return f"not Poisson: they come {bursts}{kept}"
 
     def tested(self) -> list[Tested]:
         """Lines for the table of tests."""
@@ -184,6 +182,24 @@ class ArrivalsFit(Finding):
         verdict = f"rejected: {len(self.changes.points)} changes" if self.changes.points else "kept"
         effect = f"levels {min(levels):.2g} to {max(levels):.2g} of the mean" if self.changes.points else "none"
         return Tested("the level never changes for good", self.name, math.nan, self.changes.p_value, verdict, effect)
+
+
+def arrivals_words(fits: Sequence[ArrivalsFit]) -> list[str]:
+    """A sentence for each verdict, of all classes that have it, with their numbers in the order of the classes."""
+    verdicts: dict[str, list[ArrivalsFit]] = {}
+    for fit in fits:
+        verdicts.setdefault(fit.verdict, []).append(fit)
+    found = []
+    for verdict, alike in verdicts.items():
+        parts = [", ".join(p_words(fit.p_value) for fit in alike)] if alike[0].tests else []
+        if not alike[0].tests and alike[0].rate.count < LEAST_TESTED:
+            parts.append(", ".join(str(fit.rate.count) for fit in alike))
+        elif known := [f"{fit.dispersion.index:.2f}" for fit in alike if fit.dispersion is not None]:
+            within = "" if alike[0].tests else " in such windows, trends included"
+            parts.append(f"counts vary {', '.join(known)} times as Poisson counts do{within}")
+        numbers = f" ({'; '.join(parts)})" if parts else ""
+        found.append(f"arrivals of {quoted([fit.name for fit in alike])} are {verdict}{numbers}")
+    return found
 
 
 def stretches(pattern: StepPattern, begin: float, end: float) -> FloatArray:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table
+from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, arrivals_words
 from queueing_ucrl.data.balking import BalkingTest
 from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals
 from queueing_ucrl.data.crowd_law import CrowdLaw
@@ -21,7 +21,7 @@ from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
 from queueing_ucrl.data.server_count import ServerCount
 from queueing_ucrl.data.service_fit import PatienceFits, ServiceFits, fit_patiences, fit_services
 from queueing_ucrl.data.tables import Columns, JobTable, read_jobs
-from queueing_ucrl.data.tested import Tested, p_words
+from queueing_ucrl.data.tested import Tested, p_words, quoted
 from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario.missing import MARK, marked, wanted
 
@@ -73,7 +73,7 @@ class Fit:
         found = [test for fit in self.arrivals.values() for test in fit.tested()]
         found += self.services.tested() + self.patiences.tested()
         if self.balking is not None:
-            found.append(_balking_row(self.balking))
+            found.append(_balking_row(self.balking, confounded=self.is_confounded))
         return found
 
     @property
@@ -116,21 +116,32 @@ class Fit:
         return self.table.trace()
 
     @property
+    def is_confounded(self) -> bool:
+        """Whether more come while more are there, and the rate of a class moves beyond what the hour of the day tells:
+        the test of balking compares like hours, but days, changes for good and a log of hours are not alike.
+        """
+        moves = (
+            fit.unknown or fit.day_factor is not None or (fit.changes and fit.changes.points)
+            for fit in self.arrivals.values()
+        )
+        return self.balking is not None and self.balking.direction == "attraction" and any(moves)
+
+    @property
     def words(self) -> list[str]:
         """What was found, in sentences; the most important first."""
-        found = [fit.words for fit in self.arrivals.values()]
-        found += [_clock_words(fit, self.table.unit) for fit in self.arrivals.values() if fit.steps is not None]
-        found += [
-            f"the level of {fit.name} differs from day to day (cv {fit.day_factor:.2g}), beyond chance"
-            for fit in self.arrivals.values()
-            if fit.day_factor is not None
-        ]
-        found += [
-            f"{fit.name} changes its level for good {len(fit.changes.points)} times: one rate does not hold"
-            for fit in self.arrivals.values()
-            if fit.changes is not None and fit.changes.points
-        ]
-        found += [fit.unknown for fit in self.arrivals.values() if fit.unknown]
+        every = list(self.arrivals.values())
+        found = arrivals_words(every)
+        found += [_clock_words(fit) for fit in every if fit.steps is not None]
+        days = [fit for fit in every if fit.day_factor is not None]
+        if days:
+            spread = ", ".join(f"{fit.day_factor:.2g}" for fit in days)
+            found.append(f"the level of {_names(days)} differs from day to day (cv {spread}), beyond chance")
+        found += _changes_words(every)
+        unknown: dict[str, list[ArrivalsFit]] = {}
+        for fit in every:
+            if fit.unknown:
+                unknown.setdefault(fit.interval, []).append(fit)
+        found += [f"how far the rate of {_names(fits)} is known: {why}" for why, fits in unknown.items()]
         found += [part.words for part in self.services.parts]
         found += [part.unknown for part in self.services.parts if part.unknown]
         if not self.services.parts:
@@ -140,7 +151,7 @@ class Fit:
             ratio = f"largest ratio of means {self.services.same.largest_ratio:.3g}"
             found.append(f"service {differs} ({p_words(self.services.same.p_value)}; {ratio})")
         if self.balking is not None:
-            found.append(_balking_words(self.balking, self.balks))
+            found.append(_balking_words(self.balking, held=self.balks, confounded=self.is_confounded))
             found += [_law_words(fit.balks, name) for name, fit in self.arrivals.items() if fit.balks is not None]
         if self.servers is not None:
             found.append(f"servers, as overlapping services tell: {self.servers.words}")
@@ -281,29 +292,50 @@ def _data_block(table: JobTable, trace: str) -> Block:
     return block
 
 
-def _clock_words(fit: ArrivalsFit, unit: str) -> str:
+def _names(fits: Sequence[ArrivalsFit]) -> str:
+    return quoted([fit.name for fit in fits])
+
+
+def _changes_words(fits: Sequence[ArrivalsFit]) -> list[str]:
+    """Of all classes whose level changes for good, in one sentence."""
+    moved = [(fit, len(fit.changes.points)) for fit in fits if fit.changes is not None and fit.changes.points]
+    if not moved:
+        return []
+    times = ", ".join(str(count) for _, count in moved) + " times"
+    change = "changes its level" if len(moved) == 1 else "change their levels"
+    times = "once" if times == "1 times" else times
+    return [f"{_names([fit for fit, _ in moved])} {change} for good ({times}): one rate does not hold"]
+
+
+def _clock_words(fit: ArrivalsFit) -> str:
     assert fit.steps is not None
     low, high = min(fit.steps.factors), max(fit.steps.factors)
     return (
-        f"arrivals of {fit.name} follow the clock: {fit.steps.name}, from {low:.2g} to {high:.2g} times the mean rate"
+        f'arrivals of "{fit.name}" follow the clock: {fit.steps.name}, from {low:.2g} to {high:.2g} times the mean rate'
     )
 
 
-def _balking_words(found: BalkingTest, held: bool) -> str:
+def _balking_words(found: BalkingTest, *, held: bool, confounded: bool) -> str:
     if found.direction == "none":
         return f"arrivals do not depend on how many are there ({p_words(found.p_value)})"
-    what = "balk: fewer come" if found.direction == "balking" else "be attracted: more come"
     states = f"with {found.crowded_state} in the system {found.crowded:.2f} times as many as with {found.quiet_state}"
+    if confounded:
+        return (
+            f"more come while more are there ({states}), which tells nothing of a crowd that attracts: the rate of "
+            f"this log moves beyond the hours of the day, and when it is high the system is full, too"
+        )
+    what = "balk: fewer come" if found.direction == "balking" else "be attracted: more come"
     left_out = "" if held else "; the scenario does not hold this"
     return f"people seem to {what} to a crowd ({p_words(found.p_value)}; {states}){left_out}"
 
 
 def _law_words(law: CrowdLaw, name: str) -> str:
     caution = f"; {law.caution}" if law.caution else ""
-    return f"{name} balks: {law.words} ({law.evidence}){caution}"
+    return f'"{name}" balks: {law.words} ({law.evidence}){caution}'
 
 
-def _balking_row(found: BalkingTest) -> Tested:
+def _balking_row(found: BalkingTest, *, confounded: bool) -> Tested:
     verdict = "kept" if found.direction == "none" else f"rejected: {found.direction}"
+    verdict = "cannot be told: the rate moves" if confounded else verdict
     effect = "" if math.isnan(found.per_job) else f"{100 * found.per_job:+.2g} % for each job more"
     return Tested("arrivals do not depend on the state", "all", found.slope, found.p_value, verdict, effect)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,3 +33,9 @@ def p_words(p: float) -> str:
     if math.isnan(p):
         return "not tested"
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Names of classes within a sentence: "a", "b" and "c"."""
+    marked = [f'"{name}"' for name in names]
+    return marked[0] if len(marked) == 1 else f"{', '.join(marked[:-1])} and {marked[-1]}"

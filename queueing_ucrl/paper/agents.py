@@ -41,7 +41,7 @@ from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.outside_learners import Learner, check_installed, run_online
 from queueing_ucrl.paper.work import QUEUES, SHORTEST, ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, panels
-from queueing_ucrl.report.palette import LOOKS
+from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.simulation.settings import time_grid
 from queueing_ucrl.simulation.simulate import simulate
 from queueing_ucrl.solvers.optimum import optimum
@@ -298,15 +298,15 @@ def draw(frame: pd.DataFrame, here: Comparison) -> Figure:
         known,
         (2, 3),
         (12, 8.2),
-        x="time",
-        y="lost so far (below 1 drawn at 1)",
+        x="time (log scale)",
+        y="lost so far (log scale; below 1 drawn at 1)",
         legend_columns=4,
         title=f"Gap regret from the first arrival, mean of {here.runs} trajectories",
     )
 
 
 def _draw_world(axes: Axes, rows: pd.DataFrame, names: Sequence[str], times: Sequence[float]) -> None:
-    for name, look in zip(names, LOOKS, strict=False):
+    for name, look in controller_looks(names).items():
         curve = rows.set_index("agent").loc[name, "curve"]
         axes.plot(times, np.maximum(1.0, np.array(curve)), label=name, linewidth=1.4, **look.line)
     axes.set_xscale("log")

@@ -28,12 +28,12 @@ from queueing_ucrl.model.costs import Deadline, Free, HoldingCost, Linear, Piece
 from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, quantiles_cell, quantiles_table
 from queueing_ucrl.report.drawing import grid, mean_curve, panels
-from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION, Look
+from queueing_ucrl.report.palette import GREY, KIND_LOOKS, Look, controller_looks
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
 
 OURS = "ucrl-ac"
-DASHED = (3.7, 1.6)  # as matplotlib's "--"
+PLAIN = Look(GREY)
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,7 @@ class Newcomer:
 
     controller: str
     options: dict[str, Any] = field(default_factory=dict)
-    colour: str = VERMILION
-    line: str = "-"
-    mark: str = ""
-
-    @property
-    def look(self) -> Look:
-        """Of its curve."""
-        return Look(self.colour, DASHED if self.line == "--" else (), self.mark)
+    look: Look = PLAIN
 
     def choice(self, label: str, **more: Any) -> ControllerChoice:
         """For a scenario; `label` is its name there, `more` are further options."""
@@ -57,16 +50,24 @@ class Newcomer:
         return ControllerChoice(label, {"name": self.controller, **options}, make_controller(self.controller, options))
 
 
-NEWCOMERS = {  # dashed: with the paper's doubling
-    "ucrl-ac-exact": Newcomer("ucrl-ac-exact", {}, BLUE, "--"),
-    "ucrl-ac-exact, grid 1.1": Newcomer("ucrl-ac-exact", {"review_ratio": 1.1}, BLUE),
-    "ucrl-ac-classwise": Newcomer("ucrl-ac-classwise", {}, SKY, "--"),
-    "ucrl-ac-classwise, grid 1.1": Newcomer("ucrl-ac-classwise", {"review_ratio": 1.1}, SKY),
-    "thompson, doubling": Newcomer("thompson", {"review_ratio": 2.0}, PURPLE, "--"),
-    "thompson": Newcomer("thompson", {}, PURPLE),
-    "certainty-equivalent, doubling": Newcomer("certainty-equivalent", {"review_ratio": 2.0}, GREEN, "--"),
-    "certainty-equivalent": Newcomer("certainty-equivalent", {}, GREEN),
-}
+def with_looks(entrants: dict[str, Newcomer], beside: Iterable[str] = (OURS,)) -> dict[str, Newcomer]:
+    """Each with the look of its controller, which is the same in all figures; `beside`: who else is drawn there."""
+    found = controller_looks([*beside, *entrants], {name: one.controller for name, one in entrants.items()})
+    return {name: replace(one, look=found[name]) for name, one in entrants.items()}
+
+
+NEWCOMERS = with_looks(
+    {
+        "ucrl-ac-exact": Newcomer("ucrl-ac-exact"),
+        "ucrl-ac-exact, grid 1.1": Newcomer("ucrl-ac-exact", {"review_ratio": 1.1}),
+        "ucrl-ac-classwise": Newcomer("ucrl-ac-classwise"),
+        "ucrl-ac-classwise, grid 1.1": Newcomer("ucrl-ac-classwise", {"review_ratio": 1.1}),
+        "thompson, doubling": Newcomer("thompson", {"review_ratio": 2.0}),
+        "thompson": Newcomer("thompson"),
+        "certainty-equivalent, doubling": Newcomer("certainty-equivalent", {"review_ratio": 2.0}),
+        "certainty-equivalent": Newcomer("certainty-equivalent"),
+    }
+)
 RANDOM_QUEUES = 60
 QUEUE_SEED = 2024
 GRID = 201  # times
@@ -285,7 +286,7 @@ def draw_regrets(
     """Gap regret on one queue, means and intervals; both axes logarithmic."""
     for k, cell in enumerate(study.cells):
         if cell.point == point:
-            drawn = looks.get(cell.name, Newcomer(OURS)).look
+            drawn = looks.get(cell.name, Newcomer(OURS, look=KIND_LOOKS[OURS])).look
             times, samples = study.results[k][0].times, study.samples(k, "gap")
             mean_curve(axes, times, samples, cell.name, drawn, 0.2, width=width, least=1e-3)
     axes.set_xscale("log")
@@ -325,13 +326,13 @@ def draw_random(frame: pd.DataFrame) -> Figure:
     for name, drawn in NEWCOMERS.items():
         ratios = np.sort(last[last["controller"] == name]["ratio"].dropna())
         share = np.arange(1, ratios.size + 1) / max(ratios.size, 1)
-        axes.plot(np.maximum(ratios, 1e-5), share, drawn.line, color=drawn.colour, label=name)
+        axes.plot(np.maximum(ratios, 1e-5), share, label=name, **drawn.look.line)
     axes.axvline(1.0, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("gap regret as a part of UCRL-AC's (log scale)")
     axes.set_ylabel("share of the queues with less")
     grid(axes)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     axes.set_title(f"{RANDOM_QUEUES} random queues, time {last['time'].max():,.0f}", loc="left", fontsize=10)
     return figure
 

@@ -39,11 +39,12 @@ from queueing_ucrl.paper.beyond import (
     part,
     random_cost,
     ratio,
+    with_looks,
 )
 from queueing_ucrl.paper.scaling import exponent, growth, the_queue
 from queueing_ucrl.paper.work import QUEUES, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid
-from queueing_ucrl.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from queueing_ucrl.report.palette import KIND_LOOKS
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.solvers.solve import solve
@@ -61,36 +62,40 @@ CRITICAL = 1.5  # jobs of gold per unit of time that come to five servers of 0.3
 _BY_STATE: dict[str, Any] = {"arrivals": "state-dependent"}
 
 
-def _certain(colour: str, line: str = "-", **options: Any) -> Newcomer:
-    return Newcomer("certainty-equivalent", {**_BY_STATE, **options}, colour, line)
+def _certain(**options: Any) -> Newcomer:
+    return Newcomer("certainty-equivalent", {**_BY_STATE, **options})
 
 
-LEARNERS = {
-    POOLED: Newcomer("certainty-equivalent", {}, VERMILION),
-    MERGED: _certain(GREEN),
-    "isotonic": _certain(BLUE, by_state="isotonic"),
-    "plain": _certain(SKY, by_state="plain"),
-    "optimistic": _certain(ORANGE, by_state="optimistic"),
-    "thompson": Newcomer("thompson", _BY_STATE, PURPLE),
-}
+DRAWN = with_looks(
+    {
+        POOLED: Newcomer("certainty-equivalent"),
+        MERGED: _certain(),
+        "isotonic": _certain(by_state="isotonic"),
+        "plain": _certain(by_state="plain"),
+        "optimistic": _certain(by_state="optimistic"),
+        "thompson": Newcomer("thompson", _BY_STATE),
+        "merged-log": _certain(by_state="merged-log"),
+        "thompson, pooled": Newcomer("thompson"),
+        STATES: Newcomer(STATES),
+        "ucrl-ac": Newcomer("ucrl-ac"),
+    },
+    beside=(),
+)
+LEARNERS = {name: DRAWN[name] for name in (POOLED, MERGED, "isotonic", "plain", "optimistic", "thompson")}
 ON_ALL = (POOLED, MERGED)  # learners on queues where it hardly matters, too
 ALONE = {
     **{name: one for name, one in LEARNERS.items() if name != "optimistic"},
-    "merged-log": _certain(GREEN, "--", by_state="merged-log"),
-    "thompson, pooled": Newcomer("thompson", {}, PURPLE, "--"),
+    **{name: DRAWN[name] for name in ("merged-log", "thompson, pooled")},
 }
-DRAWN = {
-    **LEARNERS,
-    **ALONE,
-    STATES: Newcomer(STATES, {}, "black"),
-    "ucrl-ac": Newcomer("ucrl-ac", {}, VERMILION, "--"),
-}
-CROWD = {
-    "certainty equivalence": _certain(VERMILION, by_state="plain"),
-    "optimistic-any": _certain(ORANGE, by_state="optimistic-any"),
-    "thompson, any": Newcomer("thompson", {**_BY_STATE, "by_state": "any"}, PURPLE),
-    f"{STATES}, any": Newcomer(STATES, {"arrival_rate_bounds": [0.0, 10.0], "by_state": "any"}, "black"),
-}
+CROWD = with_looks(
+    {
+        "certainty equivalence": _certain(by_state="plain"),
+        "optimistic-any": _certain(by_state="optimistic-any"),
+        "thompson, any": Newcomer("thompson", {**_BY_STATE, "by_state": "any"}),
+        f"{STATES}, any": Newcomer(STATES, {"arrival_rate_bounds": [0.0, 10.0], "by_state": "any"}),
+    },
+    beside=(),
+)
 
 
 def ucrl_states(queue: Queue) -> ControllerChoice:
@@ -371,7 +376,7 @@ def draw_random(axes: Axes, frame: pd.DataFrame) -> None:
             continue
         drawn, parts = DRAWN[str(name)], np.sort(group["part"].dropna())
         share = np.arange(1, parts.size + 1) / max(1, parts.size)
-        axes.step(np.maximum(parts, 1e-5), share, drawn.line, where="post", color=drawn.colour, label=name)
+        axes.step(np.maximum(parts, 1e-5), share, where="post", label=name, **drawn.look.line)
     axes.axvline(0.01, color="black", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("regret as a part of the pooled learner's (log scale)")
@@ -389,9 +394,8 @@ def draw_price(axes: Axes, frame: pd.DataFrame) -> None:
             range(len(QUEUES)),
             mean,
             [np.minimum(half, 0.9 * mean), half],
-            color=drawn.colour,
-            ls=drawn.line,
             label=name,
+            **drawn.look.line,
         )
     axes.set_xticks(range(len(QUEUES)), [f"S {S}\nµ {rate}" for S, rate in QUEUES], fontsize=8)
     axes.set_yscale("log")
@@ -407,7 +411,7 @@ def draw_crowd(axes: Axes, study: Study) -> None:
 
 
 def draw_room(axes: Axes, frame: pd.DataFrame) -> None:
-    colours = {"ucrl-ac": VERMILION, CLASSWISE: BLUE, STATES: "black"}
+    colours = {name: KIND_LOOKS[name].colour for name in ("ucrl-ac", CLASSWISE, STATES)}
     for line, family in zip(("-", "--"), FAMILIES, strict=True):
         for name, colour in colours.items():
             own = frame[(frame["family"] == family) & (frame["learner"] == name)]

@@ -58,7 +58,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         axes.set_title(f"{kind}, Λ = 2", loc="left", fontsize=10)
         axes.set(xlabel="room in the system S", ylabel="log10 of the diameter, in ticks")
         axes.grid(alpha=0.3, linewidth=0.5)
-        axes.legend(frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     figure.suptitle("The diameter, exact (full) and the paper's lower bound (dashed)", fontsize=11)
     return figure
 

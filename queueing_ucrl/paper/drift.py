@@ -24,7 +24,7 @@ from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import Newcomer, half_interval
 from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, mean_curve, panels
-from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Look
+from queueing_ucrl.report.palette import controller_looks
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
 from queueing_ucrl.simulation.settings import RunSettings
 
@@ -77,15 +77,10 @@ def worlds() -> dict[str, World]:
     }
 
 
-LOOKS = {
-    "oracle-following": GREY,
-    "best-stationary": SKY,
-    "never forgets": VERMILION,
-    "window": ORANGE,
-    "discount": PURPLE,
-    "changes": GREEN,
-    "thompson, changes": BLUE,
-}
+LOOKS = controller_looks(
+    ["oracle-following", "best-stationary", "never forgets", "window", "discount", "changes", "thompson, changes"],
+    dict.fromkeys(["never forgets", "window", "discount", "changes"], "certainty-equivalent"),
+)
 
 
 def controllers(world: World) -> tuple[ControllerChoice, ...]:
@@ -154,9 +149,9 @@ def as_text(frame: pd.DataFrame) -> str:
 def draw_world(axes: Axes, study: Study, point: int) -> None:
     own = {cell.name: k for k, cell in enumerate(study.cells) if cell.point == point}
     best, times = study.samples(own[BEST], "expected_reward"), study.results[own[BEST]][0].times
-    for name, colour in LOOKS.items():
+    for name, look in LOOKS.items():
         lost = best - study.samples(own[name], "expected_reward")
-        mean_curve(axes, times, lost, name, Look(colour), 0.15, width=1.5)
+        mean_curve(axes, times, lost, name, look, 0.15, width=1.5)
     axes.axhline(0.0, color="black", linewidth=0.8)
     grid(axes)
 

@@ -24,10 +24,18 @@ from queueing_ucrl.learning.planners import model_at
 from queueing_ucrl.model.laws import TwoPoint
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
-from queueing_ucrl.paper.beyond import Newcomer, at_decades, choices, draw_queues, half_interval, part, ratio
+from queueing_ucrl.paper.beyond import (
+    Newcomer,
+    at_decades,
+    choices,
+    draw_queues,
+    half_interval,
+    part,
+    ratio,
+    with_looks,
+)
 from queueing_ucrl.paper.work import QUEUES, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.numbers import with_interval
-from queueing_ucrl.report.palette import BLUE, GREEN, PURPLE, SKY, VERMILION
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.solvers.solve import solve
 
@@ -38,17 +46,20 @@ SHARE = 3  # of the trajectories, one in so many is for costs and doors, two at 
 SURE = 30.0  # mu t from which on coverage is counted: there 3 / (mu t) is a tenth or less
 
 _UNKNOWN: dict[str, Any] = {"rewards": "unknown"}
-LEARNERS = {
-    "plain": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "none"}, VERMILION),
-    "plain, first review at 20": Newcomer(
-        "certainty-equivalent", {**_UNKNOWN, "exploration": "none", "first_review": 20.0}, VERMILION, "--"
-    ),
-    "ucb": Newcomer("certainty-equivalent", {**_UNKNOWN, "reward_bound": LARGEST}, BLUE),
-    "ucb, bound not told": Newcomer("certainty-equivalent", _UNKNOWN, SKY, "--"),
-    "forced": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "forced"}, SKY),
-    "thompson": Newcomer("thompson", {**_UNKNOWN, "reward_bound": LARGEST}, PURPLE),
-    "rewards known": Newcomer("certainty-equivalent", {}, GREEN),
-}
+LEARNERS = with_looks(
+    {
+        "plain": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "none"}),
+        "plain, first review at 20": Newcomer(
+            "certainty-equivalent", {**_UNKNOWN, "exploration": "none", "first_review": 20.0}
+        ),
+        "ucb": Newcomer("certainty-equivalent", {**_UNKNOWN, "reward_bound": LARGEST}),
+        "ucb, bound not told": Newcomer("certainty-equivalent", _UNKNOWN),
+        "forced": Newcomer("certainty-equivalent", {**_UNKNOWN, "exploration": "forced"}),
+        "thompson": Newcomer("thompson", {**_UNKNOWN, "reward_bound": LARGEST}),
+        "rewards known": Newcomer("certainty-equivalent"),
+    },
+    beside=(),
+)
 UNSEEN = {
     "all is known and seen": Newcomer("certainty-equivalent"),
     "holding costs unknown": Newcomer("certainty-equivalent", {"holding_costs": "unknown"}),

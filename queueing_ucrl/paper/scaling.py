@@ -29,7 +29,7 @@ from queueing_ucrl.model.system import JobClass, Queue
 from queueing_ucrl.paper.beyond import half_interval
 from queueing_ucrl.paper.work import ExperimentResult, Work, markdown_table, paragraph
 from queueing_ucrl.report.drawing import grid, panels
-from queueing_ucrl.report.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from queueing_ucrl.report.palette import GREEN, KIND_LOOKS, ORANGE, PURPLE, SKY
 from queueing_ucrl.scenario import ControllerChoice, Scenario
 from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.solvers.solve import solve
@@ -37,7 +37,7 @@ from queueing_ucrl.solvers.solve import solve
 OURS, DIRECT = "ucrl-ac", "certainty-equivalent"
 HORIZON = 1e5  # at most, but where T grows
 FIRST_EPISODE = 10.0
-TERMS = {"rate": BLUE, "shares": SKY, "start": PURPLE, "doubt": ORANGE, "first episode": "black"}
+TERMS = {"rate": GREEN, "shares": SKY, "start": PURPLE, "doubt": ORANGE, "first episode": "black"}
 
 
 def the_queue(servers: int = 5, capacity: int = 20, classes: int = 2, rate: float = 2.0) -> Queue:
@@ -251,7 +251,8 @@ def value_text(frame: pd.DataFrame) -> str:
 
 def draw_sweep(axes: Axes, frame: pd.DataFrame, symbol: str) -> None:
     """Regrets with intervals in full, the bound's terms dashed."""
-    for key, colour, label in (("ucrl_ac", VERMILION, "UCRL-AC"), ("certainty_equivalent", GREEN, DIRECT)):
+    for key, kind, label in (("ucrl_ac", "ucrl-ac", "UCRL-AC"), ("certainty_equivalent", DIRECT, DIRECT)):
+        colour = KIND_LOOKS[kind].colour
         own = frame[frame[key] > 0]
         axes.plot(own["value"], own[key], "o-", color=colour, markersize=3, label=label)
         half = own[f"{key}_half_interval"]

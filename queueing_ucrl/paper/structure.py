@@ -29,7 +29,7 @@ from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.paper.beyond import OURS, Newcomer, half_interval, ratio
 from queueing_ucrl.paper.work import SHORTEST, ExperimentResult, Work, markdown_table, named_cell, paragraph
 from queueing_ucrl.report.drawing import grid, panels
-from queueing_ucrl.report.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from queueing_ucrl.report.palette import GREY, KIND_LOOKS, Look
 from queueing_ucrl.scenario import ControllerChoice, Scenario, load_scenario
 from queueing_ucrl.scenario.names import INSTALLED
 from queueing_ucrl.solvers.solve import solve
@@ -55,20 +55,24 @@ LAST_STEP = (
 )
 
 
+def _marked(name: str, mark: str) -> Look:
+    return Look(KIND_LOOKS[name].colour, mark=mark)
+
+
 TOLD = {
-    "ucrl2": Newcomer("ucrl2", {}, BLUE, mark="o"),
-    "ucrl2b": Newcomer("ucrl2b", {}, SKY, mark="s"),
-    "kl-ucrl": Newcomer("kl-ucrl", {}, PURPLE, mark="^"),
-    "psrl, prior 1": Newcomer("psrl", {"transition_prior": 1.0}, ORANGE, mark="v"),
-    "psrl, prior 1/X": Newcomer("psrl", {}, VERMILION, mark="D"),
+    "ucrl2": Newcomer("ucrl2", {}, _marked("ucrl2", "o")),
+    "ucrl2b": Newcomer("ucrl2b", {}, _marked("ucrl2b", "s")),
+    "kl-ucrl": Newcomer("kl-ucrl", {}, _marked("kl-ucrl", "^")),
+    "psrl, prior 1": Newcomer("psrl", {"transition_prior": 1.0}, _marked("psrl", "v")),
+    "psrl, prior 1/X": Newcomer("psrl", {}, _marked("psrl", "D")),
 }
 MODEL_FREE = {
-    "r-learning": Newcomer("r-learning", {}, GREY, mark="x"),
-    "r-learning, falling": Newcomer("r-learning", {"falling": True, "step_size": 1.0}, GREY, mark="+"),
-    "actor-critic": Newcomer("actor-critic", {}, GREY, mark="1"),
-    "actor-critic, actor x 10": Newcomer("actor-critic", {"actor_step_size": 0.1}, GREY, mark="2"),
-    "salmut": Newcomer("salmut", {}, GREY, mark="*"),
-    "integer-gradient": Newcomer("integer-gradient", {}, GREY, mark="P"),
+    "r-learning": Newcomer("r-learning", {}, Look(GREY, mark="x")),
+    "r-learning, falling": Newcomer("r-learning", {"falling": True, "step_size": 1.0}, Look(GREY, mark="+")),
+    "actor-critic": Newcomer("actor-critic", {}, Look(GREY, mark="1")),
+    "actor-critic, actor x 10": Newcomer("actor-critic", {"actor_step_size": 0.1}, Look(GREY, mark="2")),
+    "salmut": Newcomer("salmut", {}, Look(GREY, mark="*")),
+    "integer-gradient": Newcomer("integer-gradient", {}, Look(GREY, mark="P")),
 }
 
 
@@ -237,22 +241,23 @@ def draw_queue(axes: Axes, rows: pd.DataFrame) -> None:
             np.arange(len(steps)),
             np.maximum(1.0, own["regret"]),
             own["half_interval"],
-            color=entrant.colour,
-            marker=entrant.mark,
+            color=entrant.look.colour,
+            marker=entrant.look.mark,
             markersize=4,
             linewidth=1.4,
             label=name,
         )
-    for name, colour, dashes in ((OURS, "black", "-"), (DIRECT, GREEN, "--")):
-        axes.axhline(max(1.0, float(found["regret"][name])), color=colour, linestyle=dashes, linewidth=1.2, label=name)
+    for name in (OURS, DIRECT):
+        line = KIND_LOOKS[name].line
+        axes.axhline(max(1.0, float(found["regret"][name])), linewidth=1.2, label=name, **line)
     for k, (name, entrant) in enumerate(MODEL_FREE.items()):
         place, one = len(steps) - 0.2 + 0.22 * k, [float(found[key][name]) for key in ("regret", "half_interval")]
         axes.errorbar(
             [place],
             [max(1.0, one[0])],
             [one[1]],
-            color=entrant.colour,
-            marker=entrant.mark,
+            color=entrant.look.colour,
+            marker=entrant.look.mark,
             linestyle="",
             label=name,
         )

@@ -20,7 +20,7 @@ class BeliefCurve:
     """One rate: what was held to be true in each episode; nan where nothing was."""
 
     name: str
-    truth: float
+    truth: float  # nan where it depends on the number of jobs in the system who asks: then no one rate is true
     estimate: FloatArray
     planned: FloatArray | None  # that the policy was made for, where it is not the estimate
     low: FloatArray | None
@@ -43,7 +43,8 @@ def beliefs_of(run: Run) -> Beliefs:
     columns = [episode.belief for episode in episodes]
     numbers = np.array([episode.number for episode in episodes], dtype=float)
     known = dict.fromkeys(name for row in columns for name in row)
-    rates = run.queue.on_average().arrival_rates
+    balks = np.array([c.balking is not None for c in run.queue.classes])
+    rates = np.where(balks, math.nan, run.queue.on_average().arrival_rates)
     if "optimistic_rate" in known:
         optimistic = _numbers(columns, "optimistic_rate")
         estimate, least = _numbers(columns, "rate_estimate"), _numbers(columns, "rate_low")

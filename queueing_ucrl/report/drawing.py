@@ -197,6 +197,15 @@ def legend_below(owner: Axes | Figure, entries: Sequence[Entry], letters: Letter
         text.set_text(name)
 
 
+def names_below(axes: Axes) -> None:
+    """A legend of all that has a name, below the axes: for figures whose words are our own."""
+    from queueing_ucrl.report.lettering import lettering
+
+    handles, labels = axes.get_legend_handles_labels()
+    with lettering(labels) as letters:
+        legend_below(axes, list(zip(handles, labels, strict=True)), letters, grow=False)
+
+
 def _below(axes: Axes) -> dict[str, Any]:
     """Below the marks and the label of the horizontal axis, whatever the axes' height."""
     from matplotlib.font_manager import FontProperties

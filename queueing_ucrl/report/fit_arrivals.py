@@ -12,14 +12,14 @@ import numpy as np
 
 from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.arrivals_fit import WORTH, ArrivalsFit, level_bins, tested_times
+from queueing_ucrl.data.arrivals_fit import WORTH, ArrivalsFit, arrivals_words, level_bins, tested_times
 from queueing_ucrl.data.observed import slot_exposure, slot_of
 from queueing_ucrl.data.poisson_tests import poisson_numbers
 from queueing_ucrl.data.rates import StepPattern, rate_interval
 from queueing_ucrl.data.tested import p_words
 from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, Key, lines, rounded, thinned
 from queueing_ucrl.report.measured_chart import Axes, Curve, Points, measured_chart, ranges_chart
-from queueing_ucrl.report.numbers import number
+from queueing_ucrl.report.numbers import NOTHING, number
 from queueing_ucrl.report.page import PageTable, Section
 from queueing_ucrl.report.palette import BLUE, PALE, VERMILION, Look
 from queueing_ucrl.units import Units
@@ -35,6 +35,7 @@ MOST_POINTS = 300
 TAKEN = Look(VERMILION, (5, 2))
 # the 95 % quantile of Kolmogorov's law: numbers as uniform as they should be stay within it, over the root of n
 KOLMOGOROV = 1.358
+NO_INTERVAL = "none holds: the rate moves"
 TESTS = {"lewis": "Lewis' test", "log": "the log test"}
 
 
@@ -47,6 +48,13 @@ def few(fit: Fit) -> list[str]:
 def drawn(fit: Fit) -> list[ArrivalsFit]:
     """The classes that have charts."""
     return list(fit.arrivals.values())[:MOST_CLASSES]
+
+
+def interval_words(one: ArrivalsFit) -> list[str]:
+    """From, to and what the interval of a rate is; no numbers where no interval holds."""
+    if not math.isfinite(one.high):
+        return [NOTHING, NOTHING, NO_INTERVAL]
+    return [number(one.low, 5), number(one.high, 5), one.interval]
 
 
 def times_of(fit: Fit, name: str) -> FloatArray:
@@ -62,7 +70,7 @@ def rates_section(fit: Fit) -> Section:
     units = Units(fit.table.unit)
     headings = ["class", "arrivals", f"rate per {units.per_time}", "from", "to", "interval"]
     rows = [
-        [one.name, f"{one.rate.count:,.0f}", *(number(v, 5) for v in (one.mean_rate, one.low, one.high)), one.interval]
+        [one.name, f"{one.rate.count:,.0f}", number(one.mean_rate, 5), *interval_words(one)]
         for one in fit.arrivals.values()
     ]
     tables = [PageTable("Arrival rates in the long run, with 95 % intervals", headings, rows)]
@@ -138,7 +146,7 @@ def poisson_section(fit: Fit) -> Section | None:
         charts.insert(0, spread)
     if not charts:
         return None
-    words = [f"{one.words[:1].upper()}{one.words[1:]}." for one in fit.arrivals.values()]
+    words = [f"{words[:1].upper()}{words[1:]}." for words in arrivals_words(list(fit.arrivals.values()))]
     about = (
         "In short windows, in which the rate hardly moves, the tests turn the arrivals into numbers that are spread "
         "evenly between 0 and 1 if nobody knows of anybody else (a Poisson process). The size of the effect matters "

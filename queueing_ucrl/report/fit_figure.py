@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from queueing_ucrl.data.fit import Fit
 
 POINTS = 400  # of a curve
+LINE = 0.17  # inches, of a legend
 
 
 def fit_figure(fit: Fit) -> bytes:
@@ -30,7 +31,8 @@ def fit_figure(fit: Fit) -> bytes:
     units = Units(fit.table.unit)
     names = list(fit.arrivals)[:MOST_CLASSES]
     with lettering((fit.table.source, *names)) as letters:
-        figure = Figure(figsize=(WIDTH, 3.8), layout="constrained")
+        entries = max(len(names), len(fit.services.parts), len(fit.patiences.parts))
+        figure = Figure(figsize=(WIDTH, 3.6 + LINE * min(entries, MOST_CLASSES)), layout="constrained")
         first, second, third = figure.subplots(1, 3)
         chosen = looks(["all", *names])
         _rates(first, fit, names, chosen, letters, units)
@@ -52,7 +54,7 @@ def _finish(axes: Axes, title: str, x: str, y: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     handles, _ = axes.get_legend_handles_labels()
     if handles:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False, fontsize=8)
 
 
 def _rates(axes: Axes, fit: Fit, names: list[str], chosen: dict[str, Look], letters: Lettering, units: Units) -> None:
@@ -120,7 +122,8 @@ def _service(axes: Axes, fit: Fit, chosen: dict[str, Look], letters: Lettering, 
         axes.set_ylim(max(1e-4, 0.5 / max(2, int(known.sum()))), 1.2)
     else:
         axes.text(0.5, 0.5, "not in the log", ha="center", va="center", transform=axes.transAxes, color=GREY)
-    _finish(axes, "Service times: seen (wide), taken (thin)", units.timed("time"), "share longer than this")
+    y = "share longer than this" + (", log scale" if fit.services.parts else "")
+    _finish(axes, "Service times: seen (wide), taken (thin)", units.timed("time"), y)
 
 
 def _patience(axes: Axes, fit: Fit, chosen: dict[str, Look], letters: Lettering, units: Units) -> None:

@@ -42,6 +42,7 @@ def fit_page(fit: Fit, scenario: str, trace: str, command: Sequence[str] = ()) -
         sections.append(missing_section(fit, scenario))
     sections.append(again_section(fit, scenario, trace, command))
     meaning = [f"{words[:1].upper()}{words[1:]}." for words in fit.words] + promise_words(fit)
+    meaning.append(next_words(fit, scenario))
     return Page(f"Fit of {_name(table.source)}", sentence, meaning, sections, _warnings(fit, scenario))
 
 
@@ -65,6 +66,17 @@ def _warnings(fit: Fit, scenario: str) -> list[str]:
     if bad:
         found.append(f"{bad:,} of {fit.table.rows:,} rows are not as they should be; what was done with them is below.")
     return found
+
+
+def next_words(fit: Fit, scenario: str) -> str:
+    """What to do now."""
+    if fit.missing:
+        keys = ", ".join(one.key for one in fit.missing[:3]) + (", .." if len(fit.missing) > 3 else "")
+        return f'Next: write in {scenario} what stands there as "?" ({keys}), then queueing-ucrl run {scenario}.'
+    return (
+        f"Next: queueing-ucrl run {scenario} tries controllers on this world and on the log itself, and recommends "
+        "whom to let in."
+    )
 
 
 def promise_words(fit: Fit) -> list[str]:

@@ -88,8 +88,7 @@ def service_section(fit: Fit) -> Section | None:
     for k, part in enumerate(parts[:MOST_CLASSES]):
         works = np.sort(_works(fit, part.on))
         charts += [_survival_chart(k, part, works, units), _quantile_chart(k, part, works, units)]
-        interval = f"{number(part.low, 5)} to {number(part.high, 5)}; {part.interval}"
-        about = f"{part.count:,} service times, mean {number(part.mean, 5)} ({interval})"
+        about = f"{part.count:,} service times, mean {_mean_words(part, units)}; {part.interval}"
         tables.append(_laws_table(f"{whose(part.on)}: {about}", part.fit.fits, part.law))
     if len(fit.arrivals) > 1 and (chart := _classes_chart(fit, units)) is not None:
         charts.append(chart)
@@ -99,6 +98,13 @@ def service_section(fit: Fit) -> Section | None:
         ratio = f"largest ratio of means {number(same.largest_ratio, 3)}"
         words.append(f"Service {differs} ({p_words(same.p_value)}; {ratio}).")
     return Section("service", "How long service takes", [*words, *few(fit)], charts, tables)
+
+
+def _mean_words(part: Served, units: Units) -> str:
+    mean = f"{number(part.mean, 5)} {units.time}".rstrip()
+    if not math.isfinite(part.high):
+        return f"{mean}, without an interval"
+    return f"{mean}, 95 % interval {number(part.low, 5)} to {number(part.high, 5)}"
 
 
 def _works(fit: Fit, on: str) -> FloatArray:
@@ -121,7 +127,7 @@ def _survival_chart(k: int, part: Served, works: FloatArray, units: Units) -> Ch
     seen = Points(times.tolist(), shares.tolist(), *band, stairs=True)
     axes = Axes(units.timed("time"), "share that takes longer", log_y=True, zero=False)
     title = f"{whose(part.on)}: laws compared"
-    words = f"{part.words}. Mean {number(part.mean, 5)}, 95 % interval {number(part.low, 5)} to {number(part.high, 5)}."
+    words = f"{part.words}. Mean {_mean_words(part, units)}."
     note = "On a log scale an exponential law is a straight line."
     curves = _within(_laws(part.law, part.fit.fits, float(times[-1])), 0.1 / works.size)
     return measured_chart(f"service-{k}", title, words, axes, seen, curves, note)
@@ -306,7 +312,7 @@ def _crowd_chart(fit: Fit, k: int, one: ArrivalsFit) -> Chart:
     dots = Points.of_rates([float(s) for s in kept], [rate_interval(law.counts[s], law.exposures[s]) for s in kept])
     joins = law.law.joins(len(law.counts))
     taken = Curve([float(s) for s in kept], [law.rate * joins[s] for s in kept], TAKEN)
-    words = f"{one.name} balks: {law.words} ({law.evidence})."
+    words = f'"{one.name}" balks: {law.words} ({law.evidence}).'
     note = "Intervals of a Poisson count; states in which fewer than five would come are not drawn."
     note += f" {law.caution[:1].upper()}{law.caution[1:]}." if law.caution else ""
     axes = Axes("jobs in the system", f"requests per {units.per_time}")
@@ -331,13 +337,18 @@ def _balking_chart(fit: Fit) -> Chart:
     fitted = Curve(grid, [level * math.exp(found.slope * s) for s in grid], TAKEN)
     verdict = {"none": "arrivals do not look at the crowd", "balking": "a crowd puts people off"}
     said = verdict.get(found.direction, "a crowd goes with more arrivals")
+    if fit.is_confounded:
+        said = "this log cannot tell: its rate moves beyond the hours of the day, and when it is high many are there"
     change = f"{100.0 * found.per_job:+.2g} % for each job more"
-    words = f"Do arrivals depend on how many are there? {said.capitalize()} ({p_words(found.p_value)}; {change})."
+    words = (
+        f"Do arrivals depend on how many are there? {said[:1].upper()}{said[1:]} ({p_words(found.p_value)}; {change})."
+    )
     left = len(states) - len(shown)
     note = (
         "Against what the hour of the day leads to expect."
         + (f" {left} states that hardly occur are not drawn." if left else "")
         + (" The scenario does not hold this." if found.direction != "none" and not fit.balks else "")
+        + (" More arrivals where the rate is high are no sign of a crowd that attracts." if fit.is_confounded else "")
     )
     axes = Axes("jobs in the system", "arrivals over those expected")
     title = "Do people look at the crowd?"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from queueing_ucrl.messages import shown_path
+from queueing_ucrl.report.fit_arrivals import interval_words
 from queueing_ucrl.report.layout import Table, print_line, print_words
 from queueing_ucrl.report.numbers import NOTHING, number, percent, with_interval
 
@@ -63,8 +64,7 @@ def _print_rates(console: Console, fit: Fit) -> None:
     print_words(console, f"arrival rates {per}, with 95 % intervals", style="bold")
     rates = Table("class", "arrivals", "rate", "from", "to", "interval")
     for one in fit.arrivals.values():
-        numbers = (number(one.mean_rate, 5), number(one.low, 5), number(one.high, 5))
-        rates.add(one.name, f"{one.rate.count:,}", *numbers, one.interval)
+        rates.add(one.name, f"{one.rate.count:,}", number(one.mean_rate, 5), *interval_words(one))
     rates.print(console)
     print_line(console)
     for one in fit.arrivals.values():
@@ -90,8 +90,10 @@ def _print_steps(console: Console, fit: Fit, name: str) -> None:
 def _print_service(console: Console, fit: Fit) -> None:
     for part in fit.services.parts:
         whose = "of all classes" if part.on == "all" else f"of {part.on}"
-        interval = f"{number(part.low, 5)} to {number(part.high, 5)}; {part.interval}"
-        words = f"service times {whose}: {part.count:,}, mean {number(part.mean, 5)} ({interval})"
+        known = math.isfinite(part.high)
+        interval = f"{number(part.low, 5)} to {number(part.high, 5)}; {part.interval}" if known else part.interval
+        mean = f"{number(part.mean, 5)} {fit.table.unit}".rstrip()
+        words = f"service times {whose}: {part.count:,}, mean {mean} ({interval})"
         print_words(console, words, style="bold")
         laws = Table("law", "mean", "cv", "AIC above\nthe best", "largest\ndistance", "")
         for law in part.fit.fits:

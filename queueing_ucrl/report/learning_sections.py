@@ -36,7 +36,9 @@ from queueing_ucrl.report.charts import (
 from queueing_ucrl.report.numbers import NOTHING, number
 from queueing_ucrl.report.page import PageTable, Section, Stepper
 from queueing_ucrl.report.palette import BLUE, DOTS, GREY, VERMILION, Look
+from queueing_ucrl.report.state_beliefs import state_beliefs
 from queueing_ucrl.report.study_view import StudyView, finite
+from queueing_ucrl.report.true_rates import truth_words, with_truth
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,6 +105,11 @@ def beliefs_section(view: StudyView) -> Section | None:
         "What the controllers believed the arrival rates to be, at each review. Where beliefs are optimistic they plan "
         "for more than they expect, and learn from being wrong."
     ]
+    if any(rate.balks for rate in view.true_rates):
+        words.append(
+            "Who asks depends here on the number of jobs in the system: no one rate is true, and a learner that "
+            "believes in one estimates a mean over the states that its own decisions lead to."
+        )
     return Section(f"{view.prefix}beliefs", "What was believed", [*words, *view.few], charts)
 
 
@@ -113,7 +120,10 @@ def _belief_charts(view: StudyView, k: int, name: str) -> Iterator[Chart]:
     if frame is None:
         return
     frame = frame[frame["start"] > 0.0]
-    for column, make in (("rate_estimate", _total_belief), ("rate_estimates", _class_beliefs)):
+    makers = (("rate_estimate", _total_belief), ("rate_estimates", _class_beliefs))
+    if (by_state := state_beliefs(view, f"{view.prefix}belief-{k}", name, frame)) is not None:
+        yield by_state
+    for column, make in makers:
         if column not in frame:
             continue
         known = frame[frame[column].notna()].reset_index(drop=True)
@@ -134,15 +144,15 @@ def _total_belief(view: StudyView, key: str, name: str, frame: pd.DataFrame, not
         data["mean"] += rounded(frame[column])
         data["low"] += rounded(frame["rate_low"]) if who == "estimate" else [None] * len(frame)
         data["high"] += rounded(frame["optimistic_rate"]) if who == "estimate" else [None] * len(frame)
-    truth = sum(view.mean_rates)
     y = f"jobs of all classes per {view.units.per_time}"
-    spec = with_line(lines(looks, view.units.timed("time"), y, log_x=_log_time(view), step=True), truth, y)
+    spec = lines(looks, view.units.timed("time"), y, log_x=_log_time(view), step=True)
+    spec, true = with_truth(spec, [(view.true_rates, "")], y, frame["start"].iloc[0], frame["end"].iloc[-1])
     last = frame.iloc[-1]
     words = (
         f"{name} at its last review: between {number(last['rate_low'])} and {number(last['optimistic_rate'])} {y}, "
-        f"estimate {number(last['rate_estimate'])}; in truth {number(truth)}."
+        f"estimate {number(last['rate_estimate'])}; {truth_words(view.true_rates)}."
     )
-    keys = [*legend_of(looks), Key(f"truth, {number(truth)}", REFERENCE)]
+    keys = [*legend_of(looks), *true]
     keys.insert(0, Key("what is plausible", Look(BLUE), "pale"))
     heads = {"who": "", "time": view.units.timed("time"), "mean": "value", "low": "interval from", "high": "to"}
     return Chart(key, name, words, spec, data, heads, keys, f"Band: the confidence interval. {note}")
@@ -163,16 +173,15 @@ def _class_beliefs(view: StudyView, key: str, name: str, frame: pd.DataFrame, no
     y = f"jobs per {view.units.per_time}"
     spec = lines(view.class_looks, view.units.timed("time"), y, band=False, log_x=_log_time(view), step=True)
     spec = _with_planned(view, spec, y, limited=limited, planned=bool(planned))
-    truths = view.mean_rates
-    for job_class, truth in zip(view.class_names, truths, strict=True):
-        spec = with_line(spec, truth, y, colour=view.class_looks[job_class].colour)
+    groups = [([rate], view.class_looks[c].colour) for c, rate in zip(view.class_names, view.true_rates, strict=True)]
+    spec, true = with_truth(spec, groups, y, frame["start"].iloc[0], frame["end"].iloc[-1])
     said = []
-    for i, (job_class, truth) in enumerate(zip(view.class_names, truths, strict=True)):
-        said.append(f"{job_class} {number(frame['rate_estimates'].iloc[-1][i])} (in truth {number(truth)})")
+    for i, (job_class, rate) in enumerate(zip(view.class_names, view.true_rates, strict=True)):
+        said.append(f"{job_class} {number(frame['rate_estimates'].iloc[-1][i])} ({truth_words([rate])})")
     keys = legend_of(view.class_looks)
     keys += [Key("planned for", Look("currentColor"), "thin")] if planned else []
     keys += [Key("up to the upper limit", Look("currentColor"), "pale")] if limited else []
-    keys += [Key("the true rate, or its mean in time", REFERENCE)]
+    keys += true
     heads = {"who": "class", "time": view.units.timed("time"), "mean": "estimate"}
     heads |= {"planned": "planned for"} if planned else {}
     heads |= {"high": "upper limit"} if limited else {}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SEEN = "seen"
 SEEN_LOOK = Look(BLUE)
+ENDS = 12  # pixels beyond the first and the last range
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,8 @@ def ranges_chart(
     bars = base().mark_rule(strokeWidth=2, color=look.colour)
     dots = base().mark_point(size=70, filled=True, color=look.colour, opacity=1)
     layers = [
-        bars.encode(x=axis(x, "low", log=log, side="x"), x2="high:Q", y=group),
-        dots.encode(x=axis(x, "mean", log=log, side="x"), y=group, tooltip=tips),
+        bars.encode(x=axis(x, "low", log=log, side="x", room=ENDS), x2="high:Q", y=group),
+        dots.encode(x=axis(x, "mean", log=log, side="x", room=ENDS), y=group, tooltip=tips),
     ]
     spec = finished(alt.layer(*layers), height=min(1200, 40 + 30 * len(data["group"])))
     if line is not None:
@@ -185,9 +186,13 @@ def bars_chart(
 ) -> Chart:
     """A bar for each whole number."""
     data: Columns = {"first": [k - 0.4 for k, _ in rows], "last": [k + 0.4 for k, _ in rows]}
-    data |= {"at": [k for k, _ in rows], "mean": rounded(v for _, v in rows)}
+    data |= {"at": [k for k, _ in rows], "base": [0] * len(rows), "mean": rounded(v for _, v in rows)}
     bars = base().mark_bar(color=BLUE, opacity=0.85)
     drawn = bars.encode(
-        x=axis(x, "first", side="x"), x2="last:Q", y=axis(y, "mean", zero=True), tooltip=tooltips(at_Q=x, mean_Q=y)
+        x=axis(x, "first", side="x"),
+        x2="last:Q",
+        y=axis(y, "mean", zero=True),
+        y2="base:Q",
+        tooltip=tooltips(at_Q=x, mean_Q=y),
     )
     return Chart(name, title, words, finished(drawn), data, {"at": x, "mean": y}, (), note)

@@ -5,7 +5,7 @@ Dots are for what curves are measured against: a best, a truth, a law, a bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,24 +38,61 @@ PAIRS = len(COLOURS) * len(DASHES)
 LOOKS = [Look(COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)], MARKS[k // PAIRS]) for k in range(PAIRS * len(MARKS))]
 
 
-# so that a controller looks the same in every study, page and figure, whoever stands beside it
-CONTROLLERS = (
-    *("ucrl-ac", "certainty-equivalent", "ucrl-ac-classwise", "oracle", "admit-all", "thompson", "trunk-reservation"),
-    *("ucrl-ac-exact", "ucrl2", "ucrl2b", "ucrl3", "kl-ucrl", "psrl", "best-stationary", "oracle-following"),
-    *("oracle-anticipating", "day-following", "random", "best-table-found", "fixed-policy", "deadline"),
-    *("r-learning", "actor-critic", "salmut", "integer-gradient"),
-    *("ucrl-ac-states", "agent"),
-)
+# so that a controller looks the same in every study, page and figure, whoever stands beside it: its colour, and which
+# of DASHES; those that are often compared differ in colour
+_OWN: dict[str, dict[str, int]] = {
+    BLUE: {"ucrl-ac": 0, "ucrl-ac-exact": 1, "integer-gradient": 4},
+    VERMILION: {"certainty-equivalent": 1, "day-following": 3, "salmut": 0},
+    GREEN: {"ucrl-ac-classwise": 2, "ucrl2": 0, "r-learning": 4, "fixed-policy": 5},
+    PURPLE: {"oracle": 3, "oracle-following": 0, "oracle-anticipating": 1, "kl-ucrl": 5},
+    ORANGE: {"admit-all": 4, "psrl": 0, "ucrl-ac-states": 5, "agent": 1, "actor-critic": 2},
+    SKY: {"thompson": 5, "ucrl2b": 1, "random": 2},
+    GREY: {"trunk-reservation": 0, "ucrl3": 1, "best-stationary": 2, "best-table-found": 3, "deadline": 4},
+}
+KIND_LOOKS = {name: Look(hue, DASHES[k]) for hue, kinds in _OWN.items() for name, k in kinds.items()}
+CONTROLLERS = tuple(KIND_LOOKS)
+OF_A_HUE = 3  # looks of a kind's variants in its own colour; more of them could hardly be told apart
 
 
-def controller_looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each controller: its own if it is one of ours, else the first that is free; all different."""
+def kind_of(name: str) -> str:
+    """The registered controller that a name begins with, as `thompson, doubling` does; "" if there is none."""
+    ours = (kind for kind in KIND_LOOKS if name == kind or name.startswith((f"{kind},", f"{kind} ")))
+    return max(ours, key=len, default="")
+
+
+def controller_looks(names: Iterable[str], kinds: Mapping[str, str] | None = None) -> dict[str, Look]:
+    """A look for each controller; all different.
+
+    A controller of ours has its own look, and one that was given another name has it, too, where `kinds` says what it
+    is (name: registered name); the first of several variants, if none goes by the registered name itself. The others
+    have its colour in other dashes, then colours that nobody has.
+    """
     distinct = list(dict.fromkeys(names))
-    mine = {name: LOOKS[k] for k, name in enumerate(CONTROLLERS) if name in distinct}
-    free = [look for look in LOOKS if look not in mine.values()]
-    others = [name for name in distinct if name not in mine]
-    mine |= {name: free[k % len(free)] for k, name in enumerate(others)}
-    return {name: mine[name] for name in distinct}
+    told = {name: (kinds or {}).get(name, "") for name in distinct}
+    kind = {name: told[name] if told[name] in KIND_LOOKS else kind_of(name) for name in distinct}
+    found = {name: KIND_LOOKS[name] for name in distinct if name in KIND_LOOKS and kind[name] == name}
+    for name in distinct:
+        if kind[name] and name not in found and KIND_LOOKS[kind[name]] not in found.values():
+            found[name] = KIND_LOOKS[kind[name]]
+    for name in distinct:
+        if name not in found:
+            found[name] = _free(found, [other for other in found if kind[name] and kind[other] == kind[name]])
+    return {name: found[name] for name in distinct}
+
+
+def _free(found: Mapping[str, Look], alike: Sequence[str]) -> Look:
+    """A look that nobody has: of the variants' colour while they are few, else of a colour not in use, else any."""
+    used = set(found.values())
+    taken = {look.colour for look in used}
+    reserved = set(KIND_LOOKS.values())
+    hue = found[alike[0]].colour if alike else ""
+    near = sum(found[name].colour == hue for name in alike) < OF_A_HUE
+    choices = (
+        (look for look in LOOKS if near and look.colour == hue and look not in reserved),
+        (look for look in LOOKS if look.colour not in taken and look not in reserved),
+        iter(LOOKS),
+    )
+    return next(look for some in choices for look in some if look not in used)
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:

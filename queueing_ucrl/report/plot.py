@@ -7,6 +7,7 @@ the axes, not over the data: on a figure of one's own make room by `plt.subplots
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,7 +211,9 @@ def _draw_belief(axes: Axes, found: Beliefs, curve: BeliefCurve, colour: str) ->
     axes.plot(found.episodes, curve.estimate, color=colour, marker=mark, markersize=3, label=curve.name, **ESTIMATE)
     if curve.planned is not None:
         axes.plot(found.episodes, curve.planned, color=colour, label=f"{found.planned}, {curve.name}", **PLANNED)
-    axes.axhline(curve.truth, color=colour if len(found.curves) > 1 else "black", label=f"truth, {curve.name}", **TRUTH)
+    if math.isfinite(curve.truth):
+        shown = colour if len(found.curves) > 1 else "black"
+        axes.axhline(curve.truth, color=shown, label=f"truth, {curve.name}", **TRUTH)
 
 
 def _belief_entries(found: Beliefs, truth: str, named: list[tuple[str, str]]) -> list[Entry]:
@@ -226,7 +229,9 @@ def _belief_entries(found: Beliefs, truth: str, named: list[tuple[str, str]]) ->
         entries.append((Line2D([], [], color=colour, **PLANNED), found.planned))
     if found.interval:
         entries.append((Patch(facecolor=colour, alpha=BAND_SHADE), found.interval))
-    return [*entries, (Line2D([], [], color=GREY if several else "black", **TRUTH), truth)]
+    if any(math.isfinite(curve.truth) for curve in found.curves):
+        entries.append((Line2D([], [], color=GREY if several else "black", **TRUTH), truth))
+    return entries
 
 
 def queue(

@@ -332,7 +332,9 @@ def _given_again(study: StoredStudy) -> tuple[list[str], str]:
     import shlex
 
     of_file = " where the scenario file is" if any(word.endswith(".toml") for word in study.command) else ""
-    return [f"{shlex.join(study.command)} --out FOLDER"], f"The command that was given{of_file}, FOLDER the results'."
+    return [f"{shlex.join(study.command)} --out FOLDER"], (
+        f"The command that was given{of_file}; put a folder for the new results in the place of FOLDER."
+    )
 
 
 def _by_settings(study: StoredStudy) -> tuple[list[str], str]:

@@ -13,6 +13,7 @@ from queueing_ucrl.model.rate_patterns import ArrivalPattern, Sinusoid, Steps
 from queueing_ucrl.model.system import Queue
 from queueing_ucrl.report.numbers import number, with_interval
 from queueing_ucrl.report.palette import Look, controller_looks, looks
+from queueing_ucrl.report.true_rates import TrueRate, true_rate
 from queueing_ucrl.solvers.optimum import optimum
 from queueing_ucrl.solvers.solution import Solution
 from queueing_ucrl.units import Units
@@ -79,17 +80,24 @@ class StudyView:
 
     @property
     def mean_rates(self) -> list[float]:
-        """The arrival rates, or their means in time where they change; `arrivals` of a class have theirs in."""
-        rates = []
-        for c, pattern in zip(self.about["queue"]["classes"], self.patterns, strict=True):
-            own = pattern is not None and _pattern(c.get("pattern")) is not None
-            rates.append(float(c["arrival_rate"]) * (pattern.mean if own and pattern is not None else 1.0))
-        return rates
+        """The arrival rates of all who come, balkers too, or their means in time; `arrivals` have theirs in."""
+        return [rate.mean for rate in self.true_rates]
+
+    @cached_property
+    def true_rates(self) -> list[TrueRate]:
+        """Of each class: how often its jobs truly come, at any time and with any number of jobs there."""
+        found, capacity = [], int(self.about["queue"]["capacity"])
+        for c in self.about["queue"]["classes"]:
+            own, within = _pattern(c.get("pattern"), ever=True), _pattern(c.get("arrivals"), ever=True)
+            mean = float(c["arrival_rate"]) * (1.0 if own is None else own.mean)
+            found.append(true_rate(c, mean, own or within, capacity))
+        return found
 
     @cached_property
     def looks(self) -> dict[str, Look]:
         """A controller's colour is the same at all points, and in the figures for print."""
-        found = controller_looks(name for _, name in self.study.cells)
+        kinds = {str(c["label"]): str(c["name"]) for point in self.study.points for c in point["controllers"]}
+        found = controller_looks((name for _, name in self.study.cells), kinds)
         return {name: found[name] for name in self.names}
 
     @cached_property
@@ -163,19 +171,19 @@ class StudyView:
         return f"{number(self.horizon, 6)} {self.units.time}".rstrip()
 
 
-def _pattern(part: Any) -> ArrivalPattern | None:
-    """The periodic pattern in a part of the manifest's words on a class."""
+def _pattern(part: Any, *, ever: bool = False) -> ArrivalPattern | None:
+    """The periodic pattern in a part of the manifest's words on a class; ever: also one that never begins again."""
     if not isinstance(part, dict):
         return None
     kind = {"steps": Steps, "sinusoid": Sinusoid}.get(part.get("kind", ""))
     if kind is None:
-        return next((found for inner in part.values() if (found := _pattern(inner)) is not None), None)
+        return next((found for inner in part.values() if (found := _pattern(inner, ever=ever)) is not None), None)
     values = {key: value for key, value in part.items() if key != "kind" and value is not None}
     try:
         pattern: ArrivalPattern = kind(**values)
     except (TypeError, ValueError):
         return None
-    return pattern if math.isfinite(pattern.period) else None
+    return pattern if ever or math.isfinite(pattern.period) else None
 
 
 def finite(value: Any) -> bool:

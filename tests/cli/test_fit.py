@@ -37,7 +37,7 @@ def test_two_commands(calls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("calls.csv").write_text(calls)
     result = run("calls.csv", *COLUMNS, "--like", "call-centre", "--no-figure", "--no-report")
     assert result.exit_code == 0, result.output
-    assert "Arrivals of sales are close to Poisson" in result.stdout
+    assert 'Arrivals of "sales"' in result.stdout
     assert "next: queueing-ucrl run calls.toml" in result.stdout
     files = ["calls.csv", "calls.toml", "calls.trace.parquet", "scenario.schema.json"]
     assert sorted(path.name for path in tmp_path.iterdir()) == files

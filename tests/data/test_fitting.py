@@ -51,7 +51,7 @@ def test_the_world_that_was_simulated_is_found(fitted: Fit) -> None:
 
 def test_words_say_plainly_what_holds(fitted: Fit) -> None:
     told = " ".join(fitted.words)
-    assert "arrivals of gold are close to Poisson" in told
+    assert 'arrivals of "basic" and "gold" are close to Poisson' in told
     assert "service times pass as exponential" in told
     assert "servers, as overlapping services tell: 5" in told
 

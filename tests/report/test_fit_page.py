@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
+from io import StringIO
 
 import numpy as np
 import pytest
-from page_fits import FITS, made_fit, new_fit
+from page_fits import FITS, made_fit, moving_fit, new_fit
 from page_studies import HOSTILE
+from rich.console import Console
 
 import queueing_ucrl as qu
 from queueing_ucrl.data.rates import rate_interval
 from queueing_ucrl.report.fit_page import fit_html, fit_page
 from queueing_ucrl.report.fit_service import hazards, quantile
+from queueing_ucrl.report.fit_tables import print_fit
+from queueing_ucrl.report.measured_chart import bars_chart, ranges_chart
 from queueing_ucrl.report.page import Page
 
 WORDS = ["queueing-ucrl", "fit", "calls.csv", "--time", "t o"]
@@ -86,6 +90,58 @@ def test_hours_hold_what_was_counted() -> None:
         taken = [j for j, who in enumerate(data["who"]) if who == "rate taken"]
         assert [data["time"][j] for j in taken] == pytest.approx([0.0, *one.steps.times, 24.0])
         assert [data["high"][j] for j in taken[:-1]] == pytest.approx([r.high for r in one.steps.rates], rel=1e-5)
+
+
+def test_a_rate_that_moves_by_itself_makes_no_crowd_that_attracts() -> None:
+    """A full system and many arrivals at the same hours: the test rejects, and nothing is claimed."""
+    found = moving_fit()
+    assert found.balking is not None
+    assert found.balking.direction == "attraction"
+    told = " ".join(found.words)
+    assert "attracted" not in told
+    assert "tells nothing of a crowd that attracts" in told
+    (row,) = [test for test in found.tested if test.what == "arrivals do not depend on the state"]
+    assert row.verdict == "cannot be told: the rate moves"
+    chart = next(c for s in fit_page(found, "a.toml", "a.parquet").sections for c in s.charts if c.name == "balking")
+    assert "this log cannot tell" in chart.words.lower()
+
+
+def test_no_interval_is_no_interval_from_nothing_to_infinity() -> None:
+    found = moving_fit()
+    assert all(math.isinf(one.high) for one in found.arrivals.values())
+    page = fit_page(found, "a.toml", "a.parquet")
+    (rates,) = next(section for section in page.sections if section.name == "rates").tables
+    assert [row[3:] for row in rates.rows] == [["-", "-", "none holds: the rate moves"]] * 2
+    console = Console(file=StringIO(), width=80, highlight=False)
+    print_fit(console, found, [])
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert not any("inf" in line.split() for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_classes_of_which_the_same_is_true_share_a_sentence() -> None:
+    found = moving_fit()
+    both = [words for words in found.words if '"basic" and "gold"' in words]
+    assert sum("one rate does not hold" in words for words in found.words) == 1
+    assert sum("how far the rate of" in words for words in found.words) == 1
+    assert len(both) >= 2
+    assert not [
+        words for words in found.words if re.search(r"(?<!\")\b(gold|basic)\b(?!\")", words)
+    ]  # names are quoted
+
+
+def test_the_page_says_what_to_do_next() -> None:
+    whole, lacking = page_of("daily").meaning[-1], page_of("hostile").meaning[-1]
+    assert whole.startswith("Next: queueing-ucrl run calls.toml")
+    assert lacking.startswith("Next: write in calls.toml what stands there")
+
+
+def test_bars_stand_on_their_axis_and_ranges_have_room() -> None:
+    bars = bars_chart("b", "b", "b", "x", "y", [(1.0, 0.25), (2.0, 0.75)])
+    assert bars.spec["encoding"]["y2"]["field"] == "base"
+    assert bars.data["base"] == [0, 0]
+    ranges = ranges_chart("r", "r", "r", "x", [("a", 1.0, 0.5, 2.0)])
+    assert all(layer["encoding"]["x"]["scale"]["padding"] > 0 for layer in ranges.spec["layer"])
 
 
 def test_quantiles_of_laws() -> None:

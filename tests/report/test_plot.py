@@ -188,7 +188,8 @@ def test_a_controller_has_one_colour_in_every_plot_of_a_study(study):
     less = Study(swept.cells[:3] + swept.cells[4:], swept.results[:3] + swept.results[4:])
     axes = qu.plot.regret(less, point=1)
     assert legend_names(axes) == ["b", "c"]
-    assert [to_hex(line(axes, name).get_color()) for name in "bc"] == [look.colour for look in LOOKS[1:3]]
+    of_all = controller_looks("abc")
+    assert [to_hex(line(axes, name).get_color()) for name in "bc"] == [of_all[name].colour for name in "bc"]
 
 
 def test_what_regret_cannot_draw_is_told(study, run):
@@ -342,6 +343,16 @@ def test_beliefs_by_class_have_the_class_s_colour_and_the_posterior(run):
 def test_a_belief_that_is_what_was_planned_for_is_drawn_once():
     run = qu.simulate(the_queue(), "certainty-equivalent", horizon=300.0, seed=3)
     assert legend_names(qu.plot.beliefs(run)) == ["gold", "basic", "estimate", "truth"]
+
+
+@pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
+def test_no_truth_is_drawn_of_a_rate_that_depends_on_the_number_of_jobs():
+    classes = [qu.JobClass("gold", 1.0, 2.0, balking=qu.GeometricBalking(0.5)), qu.JobClass("basic", 0.5, 1.0)]
+    run = qu.simulate(qu.Queue(2, 5, 1.0, classes), "certainty-equivalent", horizon=300.0, seed=3)
+    axes = qu.plot.beliefs(run)
+    drawn = [drawn.get_label() for drawn in axes.get_lines()]
+    assert "truth, gold" not in drawn
+    assert set(line(axes, "truth, basic").get_ydata()) == {0.5}
 
 
 def test_who_believes_nothing_of_rates_is_told(study):
