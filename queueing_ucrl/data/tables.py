@@ -369,8 +369,8 @@ def _flags(draft: _Draft, columns: Columns) -> tuple[BoolArray | None, Any]:
         draft.tell(f"neither yes nor no in column {shown(columns.abandoned)}", odd, LEFT_OUT, columns.abandoned)
     if columns.decision is not None:
         text, empty = stripped(draft.raw.columns[columns.decision])
-        decisions = text.str.lower().map(_DECISIONS.get).fillna("").to_numpy(dtype=object)
-        decisions[empty] = ""
+        found = text.str.lower().map(_DECISIONS.get).fillna("").to_numpy(dtype=object)
+        decisions = np.where(empty, "", found).astype(object)
         odd = ~empty & (decisions == "")
         if odd.sum() > odd.size / 2:
             k = int(np.argmax(odd))

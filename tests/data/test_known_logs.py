@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -53,3 +54,27 @@ def test_tables_that_do_not_tell_are_told_so(tmp_path: Path) -> None:
             known_jobs(source, None)
     with pytest.raises(ValueError, match="but not that of the times"):
         qu.fit(frame, job_class="k")
+
+
+def foreign(folder: Path, count: int = 60) -> Path:
+    """An XES file of another program: a trace a job, with a start and an end each; from Sunday, 31 March 2024."""
+    begin = datetime(2024, 3, 31, 8, tzinfo=timezone.utc)
+    traces = []
+    for k in range(count):
+        minutes = (7.3 * k, 7.3 * k + 1, 7.3 * k + 2 + 3.1 * (k % 4))
+        events = "".join(
+            f'<event><string key="concept:name" value="call"/><string key="lifecycle:transition" value="{word}"/>'
+            f'<date key="time:timestamp" value="{(begin + timedelta(minutes=when)).isoformat()}"/></event>'
+            for word, when in zip(("schedule", "start", "complete"), minutes, strict=True)
+        )
+        traces.append(f'<trace><string key="concept:name" value="{k}"/>{events}</trace>')
+    path = folder / "theirs.xes"
+    path.write_text(f'<log xes.version="1.0">{"".join(traces)}</log>')
+    return path
+
+
+def test_an_xes_file_of_another_program_is_fitted(tmp_path: Path) -> None:
+    found = qu.fit(foreign(tmp_path), servers=3, capacity=10, rewards={"job": 1.0})
+    assert len(found.table) == 60
+    assert found.system is not None
+    assert found.table.works[1] == pytest.approx(4.1)

@@ -699,3 +699,14 @@ def test_durations_of_pandas_are_no_times() -> None:
     frame = pd.DataFrame({"t": pd.to_timedelta(np.arange(40.0), unit="s"), "k": "a"})
     with pytest.raises(ValueError, match="column 't' holds durations; give the times as numbers or as dates"):
         read_jobs(frame, PLAIN)
+
+
+def test_a_column_of_decisions_may_be_empty_or_hold_a_few_words_that_are_none(tmp_path: Path) -> None:
+    """Nothing is known of the decisions then, and the table is read."""
+    columns = Columns("t", "k", service="s", decision="d")
+    for words, kinds in (("", 0), ("perhaps", 1)):
+        rows = [f"{row},{words if k < 5 else ''}" for k, row in enumerate(good())]
+        table = read_jobs(written(tmp_path, lines_of(rows, "t,k,s,d")), columns)
+        assert set(table.decisions) == {""}
+        assert len(table) == 40
+        assert len(table.bad_rows) == kinds
