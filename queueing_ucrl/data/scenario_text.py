@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from queueing_ucrl.model.laws import (
@@ -144,8 +144,12 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def outward(begin: float, end: float) -> tuple[float, float]:
-    """The same stretch to six decimals, never shorter: the first rounded down, the second up."""
-    grain = Decimal("0.000001")
-    first = Decimal(begin).quantize(grain, ROUND_FLOOR)
-    last = Decimal(end).quantize(grain, ROUND_CEILING)
+    """The same stretch, never shorter, the first rounded down, the second up: to six decimals, and to nine digits of
+    its length where it is short.
+    """
+    span = Decimal(end) - Decimal(begin)
+    grain = Decimal(1).scaleb(min(-6, span.adjusted() - 9))
+    exact = Context(prec=200)  # digits from 1e50 down to the grain of a short stretch
+    first = Decimal(begin).quantize(grain, ROUND_FLOOR, exact)
+    last = Decimal(end).quantize(grain, ROUND_CEILING, exact)
     return float(first), float(last)

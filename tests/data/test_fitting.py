@@ -441,3 +441,12 @@ def test_a_stretch_is_never_written_shorter() -> None:
         assert last >= end
         assert math.isclose(first, begin, abs_tol=2e-6)
         assert math.isclose(last, end, abs_tol=2e-6)
+
+
+@pytest.mark.parametrize("span", [1e-50, 3.8e-7, 1.0, 1e22, 1e28, 1e50])
+def test_a_stretch_of_any_length_that_is_read_keeps_its_length(span: float) -> None:
+    for begin in (0.0, 0.1 * span):
+        first, last = outward(begin, span)
+        assert first <= begin
+        assert last >= span
+        assert math.isclose(last - first, span - begin, rel_tol=1e-8)
