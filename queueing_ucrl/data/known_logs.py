@@ -18,6 +18,7 @@ OF_JOBS = Columns(
     "arrival", "job_class", service="work", patience="wait", abandoned="abandoned", decision="decision", least="least"
 )
 _NEEDED = ("arrival", "job_class", "start", "end", "outcome", "decision")
+_TOLD_APART = ("job", "replication")  # what jobs that came at once, alike in all else, differ in
 _EVENTS = ("time", "event", "job", "job_class")
 
 
@@ -75,7 +76,8 @@ def _works(table: pd.DataFrame, interrupted: pd.DataFrame | None) -> pd.DataFram
         apart = (of["_merge"] == "both").to_numpy()
         work = work.mask(apart, of["work"].to_numpy())
         least = least.mask(apart, of["least"].to_numpy())
-    return table[list(_NEEDED)].assign(wait=wait, work=work, least=least)
+    names = [*_NEEDED, *(name for name in _TOLD_APART if name in table.columns)]
+    return table[names].assign(wait=wait, work=work, least=least)
 
 
 def _read(path: Path, time_unit: str | None) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:

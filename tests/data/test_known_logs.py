@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 import queueing_ucrl as qu
-from queueing_ucrl.data.known_logs import known_jobs
+from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs
 from queueing_ucrl.data.synthetic import synthetic_log
+from queueing_ucrl.data.tables import read_jobs
 
 QUEUE = qu.load_scenario("quickstart").system
 
@@ -78,3 +79,13 @@ def test_an_xes_file_of_another_program_is_fitted(tmp_path: Path) -> None:
     assert len(found.table) == 60
     assert found.system is not None
     assert found.table.works[1] == pytest.approx(4.1)
+
+
+def test_jobs_of_one_batch_are_no_duplicates() -> None:
+    """Nothing but their numbers tells two jobs apart that came at once and were turned away."""
+    came = np.repeat(1.37 * np.arange(1, 31) + 0.1 * np.sin(np.arange(30)), 2)
+    frame = pd.DataFrame({"job": np.arange(60), "arrival": came, "job_class": "a", "start": np.nan, "end": np.nan})
+    frame = frame.assign(outcome="rejected", decision="reject")
+    table = read_jobs(known_jobs(frame, None)[0], OF_JOBS)
+    assert len(table) == 60
+    assert not [rows for rows in table.bad_rows if "duplicate" in rows.kind]
