@@ -151,6 +151,8 @@ def _horizon(horizon: float | None, runs: Sequence[LogRun], start: float) -> tup
         horizon, told = latest.horizon, latest.horizon_from
         if not horizon > start:
             raise ValueError(f"the log ends at {horizon:g} ({told}), so it covers no time after {start:g}")
+        if not horizon > min(run.first for run in runs):
+            raise ValueError(f"all rows of the log are at {horizon:g}, where it ends ({told}): too little to measure")
     horizon = positive(horizon, "horizon")
     if not start < horizon:
         raise ValueError(f"start must be at least 0 and before the horizon {horizon:g}, got {shown(start)}")

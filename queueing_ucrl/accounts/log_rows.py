@@ -22,6 +22,7 @@ import numpy as np
 from queueing_ucrl.arrays import FloatArray, IntArray
 from queueing_ucrl.files import is_plain_file
 from queueing_ucrl.messages import printable, shortened, shown, shown_path
+from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.units import Units
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class EventLog:
                 more[name] = self._numbers(table, name, first) if there else np.full(len(table), np.nan)
             else:
                 more[name] = self._counts(table, name, first) if there else np.full(len(table), -1)
-        rows = Rows(first, time, self._events(table, first), job, has_job, self._classes(table), more)
+        rows = Rows(first, time, self._events(table, first), job, has_job, self._classes(table, first), more)
         self._check_jobs(rows)
         return rows
 
@@ -230,8 +231,8 @@ class EventLog:
             dates = "; `queueing-ucrl fit` reads logs with dates" if pa.types.is_temporal(kind) else ""
             raise self.wrong(f"row {first + k + 1}: {name} must be a number, got {_given(given)}{dates}")
         numbers: FloatArray = column.cast(pa.float64()).to_numpy()
-        wrong = (np.abs(numbers) > LARGEST) & np.isfinite(numbers)
-        if name not in COUNTS and wrong.any():
+        wrong = np.abs(numbers) > LARGEST
+        if name in (*FLOATS, "time") and wrong.any():
             k = int(np.argmax(wrong))
             raise self.wrong(f"row {first + k + 1}: {name} must not be beyond {LARGEST:g}, got {numbers[k]:g}")
         return numbers
@@ -281,8 +282,14 @@ class EventLog:
             raise self.wrong(f"row {first + k + 1}: event must be one of {', '.join(EVENTS)}, got {given}")
         return events
 
-    def _classes(self, table: pa.Table) -> IntArray:
+    def _classes(self, table: pa.Table, first: int) -> IntArray:
         codes, words = self._codes(table, "job_class")
+        long = [k for k, word in enumerate(words) if word is not None and len(str(word)) > LONGEST_NAME]
+        if long:
+            raise self.wrong(
+                f"row {first + int(np.argmax(codes == long[0])) + 1}: job_class must have at most {LONGEST_NAME} "
+                f"characters, got {shown(str(words[long[0]]))}"
+            )
         places = {name: k for k, name in enumerate(self.class_names)}
         for word in words:
             if word is not None and str(word) not in places:

@@ -227,7 +227,16 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "unknown event": (text(f"{HEAD}\n0,admit,1,a\n1,begin,1,a\n"), "row 2: event must be one of admit, reject, block"),
     "no event": (text(f"{HEAD}\n0,admit,1,a\n1,,1,a\n"), "row 2: event must be one of"),
     "no time": (text(f"{HEAD}\n0,admit,1,a\n,start,1,a\n"), "row 2: time must be a finite number, got nothing"),
-    "infinite time": (text(f"{HEAD}\ninf,admit,1,a\n"), "row 1: time must be a finite number, got inf"),
+    "infinite time": (text(f"{HEAD}\ninf,admit,1,a\n"), "row 1: time must not be beyond 1e+100, got inf"),
+    "infinite reward": (
+        text(f"{HEAD},reward\n1,admit,1,a,2\n2,start,1,a,-inf\n"),
+        "row 2: reward must not be beyond 1e+100, got -inf",
+    ),
+    "class of 1 MB": (
+        text(f"{HEAD}\n0,admit,1,a\n1,admit,2,{'x' * 1_000_000}\n"),
+        "row 2: job_class must have at most 40 characters, got 'xxx",
+    ),
+    "one row later": (text(f"{HEAD}\n1,admit,1,a\n"), "all rows of the log are at 1, where it ends (its last event)"),
     "words as times": (text(f"{HEAD}\nnoon,admit,1,a\n"), "bad.csv: row 1: time must be a number, got 'noon'"),
     "thousands": (
         text(f'{HEAD}\n0,admit,1,a\n\n"1,234.5",start,1,a\n'),
@@ -263,6 +272,7 @@ def test_what_is_no_log_is_told_in_one_message(kind: str, tmp_path: Path) -> Non
     assert isinstance(result.exception, SystemExit)
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
+    assert len(result.stderr) < 1000
     assert not result.stdout
 
 
