@@ -8,6 +8,7 @@ way of writing a time is told apart from the others here.
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400_000_000_000  # nanoseconds
 HOUR = DAY // 24
+EXACT_POWERS = 22  # of ten, that are doubles
 MISSING_WORDS = ("", "na", "n/a", "nan", "nat", "null", "none", "-")
 EMPTY, UNREADABLE, FOREIGN, NUMBER, NAIVE, OFFSET = range(6)  # what a cell may hold; FOREIGN: a date that is not ISO
 _ISO = (
@@ -65,11 +67,23 @@ class Stamps:
     clock: dict[str, FloatArray]
     elapsed: dict[str, FloatArray]
     first_day: date | None  # where dates are known
-    ticks: dict[str, IntArray]  # nanoseconds on the clock, for what they are rounded to; of numbers, none
+    ticks: dict[str, IntArray]  # nanoseconds of physical time; of numbers, none
+    size: float = 1.0  # of the unit in nanoseconds
 
     @property
     def are_dates(self) -> bool:
         return self.first_day is not None
+
+    def between(self, first: str, last: str) -> FloatArray:
+        """How long it was from one column's time to another's: of dates to the nanosecond, of numbers to the digits
+        that both have, so that durations lie on a grid where the stamps do.
+        """
+        lengths = self.elapsed[last] - self.elapsed[first]
+        if self.ticks:
+            return np.where(np.isnan(lengths), np.nan, (self.ticks[last] - self.ticks[first]) / self.size)
+        largest = max(np.nanmax(np.abs(self.elapsed[name]), initial=0.0) for name in (first, last))
+        digits = math.floor(-math.log10(4.0 * np.spacing(largest)))
+        return np.round(lengths, digits) if 0 < digits <= EXACT_POWERS else lengths
 
 
 def stripped(values: pd.Series) -> tuple[pd.Series, BoolArray]:
@@ -313,7 +327,7 @@ def stamps_of(
     clock = {c: np.where(good[c], (m[0] - midnight) / size, np.nan) for c, m in moments.items()}
     elapsed = {c: np.where(good[c], (m[1] - origin) / size, np.nan) for c, m in moments.items()}
     day = np.datetime64(midnight, "ns").astype("datetime64[D]").astype(date)
-    return Stamps(clock, elapsed, day, {c: m[0][good[c]] for c, m in moments.items()})
+    return Stamps(clock, elapsed, day, {c: m[1] for c, m in moments.items()}, size)
 
 
 def _notes_on_dots(parsed: dict[str, Cells]) -> list[str]:

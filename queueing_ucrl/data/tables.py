@@ -417,13 +417,12 @@ def _durations(draft: _Draft, columns: Columns, stamps: Stamps, abandoned: BoolA
         draft.works, told = _numbers(draft, columns.service, UNKNOWN_WORK)
     came = stamps.elapsed[columns.time]
     if columns.start is not None:
-        begun = stamps.elapsed[columns.start]
-        waits = begun - came
+        waits = stamps.between(columns.time, columns.start)
         if columns.end is not None:
-            ended = stamps.elapsed[columns.end]
-            told = draft.tell("end before start", (ended < begun) & ~gave_up & ~refused, UNKNOWN_WORK, columns.end)
-            draft.works = np.where(told, np.nan, ended - begun)
-            waits = np.where(gave_up, ended - came, waits)
+            works = stamps.between(columns.start, columns.end)
+            told = draft.tell("end before start", (works < 0) & ~gave_up & ~refused, UNKNOWN_WORK, columns.end)
+            draft.works = np.where(told, np.nan, works)
+            waits = np.where(gave_up, stamps.between(columns.time, columns.end), waits)
         early = draft.tell("start before arrival", (waits < 0) & ~refused, UNKNOWN_WAIT, columns.start)
         draft.waits = np.where(early, np.nan, waits)
     if columns.patience is not None:
