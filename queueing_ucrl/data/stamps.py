@@ -185,6 +185,24 @@ def count_since_1970(values: FloatArray) -> str:
     )
 
 
+def written_as_digits(values: FloatArray) -> str:
+    """(in words) the first of numbers that are all dates written without signs, such as 20240331000159; else ""."""
+    seen = values[~np.isnan(values)]
+    for digits, ends in ((14, (13, 32, 24, 60, 60)), (12, (13, 32, 24, 60)), (8, (13, 32))):
+        rest = 10 ** (digits - 4)
+        if not (seen.size and FIRST_YEAR * rest <= seen.min() and seen.max() < (LAST_YEAR + 1) * rest):
+            continue
+        whole = seen.astype(np.int64)
+        parts = [whole // 100**k % 100 for k in reversed(range(len(ends)))]
+        if all(np.all(part < end) for part, end in zip(parts, ends, strict=True)) and np.all(
+            (parts[0] > 0) & (parts[1] > 0) & (whole == seen)
+        ):
+            text = str(whole[0])
+            clock = ":".join(text[k : k + 2] for k in range(8, digits, 2))
+            return f"{text}: write {text[:4]}-{text[4:6]}-{text[6:8]} {clock}".rstrip()
+    return ""
+
+
 def days_of_a_spreadsheet(values: FloatArray) -> str:
     """What numbers that seem to be a spreadsheet's dates stand for, by the first of them; "" for others."""
     seen = values[~np.isnan(values)]

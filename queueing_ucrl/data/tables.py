@@ -29,6 +29,7 @@ from queueing_ucrl.data.stamps import (
     numbers_in,
     stamps_of,
     stripped,
+    written_as_digits,
 )
 from queueing_ucrl.messages import is_one_line, shown
 from queueing_ucrl.model.checks import LONGEST_NAME
@@ -279,7 +280,11 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
 
 
 def _check_epoch(name: str, column: str, stamps: Stamps, draft: _Draft) -> None:
-    """Numbers that count milliseconds, or less, since 1970 are of no unit that a scenario has."""
+    """Dates written as digits are no numbers; and those that count milliseconds, or less, since 1970 are of no unit
+    that a scenario has.
+    """
+    if digits := written_as_digits(stamps.elapsed[column]):
+        raise ValueError(f"{name}: column {shown(column)} seems to hold dates without signs, such as {digits}")
     counted = count_since_1970(stamps.elapsed[column])
     if counted and draft.unit:
         raise ValueError(

@@ -739,3 +739,17 @@ def test_durations_of_decimal_stamps_have_their_decimals() -> None:
     assert not np.isin(ends - starts, np.round(ends - starts, 1)).all()
     table = read_jobs(pd.DataFrame({"a": starts, "b": ends}), Columns("a", start="a", end="b"))
     assert np.isin(table.works, np.round(0.1 * np.arange(1, 8), 1)).all()
+
+
+@pytest.mark.parametrize("form", ["%Y%m%d%H%M%S", "%Y%m%d%H%M", "%Y%m%d"])
+def test_dates_written_as_digits_are_no_numbers(form: str, tmp_path: Path) -> None:
+    """Read as numbers they would give a log of other lengths: 20240331 and 20240401 are one day apart, not 70."""
+    dates = pd.Timestamp("2024-03-30 23:58:59") + pd.to_timedelta(np.arange(40) * 7, unit="h")
+    first = {14: "20240330235859: write 2024-03-30 23:58:59", 12: "202403302358: write 2024-03-30 23:58"}
+    told = first.get(len(dates[0].strftime(form)), "20240330: write 2024-03-30")
+    with pytest.raises(ValueError, match=f"column 't' seems to hold dates without signs, such as {told}$"):
+        read(tmp_path, [f"{date.strftime(form)},a,1" for date in dates])
+
+
+def test_numbers_as_large_as_dates_are_numbers(tmp_path: Path) -> None:
+    assert len(read(tmp_path, [f"{20240331 + 7 * k},a,1" for k in range(40)])) == 40
