@@ -47,6 +47,8 @@ class RawTable:
     lines: IntArray  # where each row is: the line of a CSV, the row of another table, from 1
     repeated: BoolArray  # whether a row is, in every column, one that was there before
     name: str  # of the file, for messages
+    marks: Callable[[IntArray], list[int]] | None = None  # of whole rows: equal ones have the same
+    elsewhere: int = 0  # how many of the repeated are of another file
 
 
 def checked_path(path: Path) -> bytes:
@@ -140,13 +142,41 @@ def _parquet(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:
                 raw = replace(raw, repeated=_repeated(frame, lambda alike: _rows(file, alike)))
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{words}: cannot be read as Parquet ({shown(str(error))})") from None
-    return raw
+    return replace(raw, marks=lambda rows: _marks(path, rows))
 
 
 def _frame(file: Any, columns: list[str]) -> pd.DataFrame:
     """Columns of a Parquet file; whole numbers stay such where one is missing: a class is 1, not 1.0."""
     frame: pd.DataFrame = file.read(columns=columns).to_pandas(ignore_metadata=True, integer_object_nulls=True)
     return frame
+
+
+def _marks(path: Path, rows: IntArray) -> list[int]:
+    """Of rows of a Parquet file, in every column."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        return [hash(row) for row in _rows(file, rows).astype(str).itertuples(index=False, name=None)]
+
+
+def repeated_across(tables: Sequence[RawTable], kinds: Sequence[str]) -> BoolArray:
+    """Which rows of several files, one below the other, were there before, in the same file or in one above of the same
+    kind: only those that are alike in the chosen columns are looked up in their files.
+    """
+    import pandas as pd
+
+    parts = [pd.DataFrame(t.columns).astype(str).assign(kind=k) for t, k in zip(tables, kinds, strict=True)]
+    text = pd.concat([part.set_axis(range(part.shape[1]), axis="columns") for part in parts], ignore_index=True)
+    alike = text.duplicated(keep=False).to_numpy()
+    marks = np.zeros(len(text), dtype=np.int64)
+    first = 0
+    for table in tables:
+        rows = np.flatnonzero(alike[first : first + table.lines.size])
+        if rows.size and table.marks is not None:
+            marks[first + rows] = table.marks(rows)
+        first += table.lines.size
+    repeated: BoolArray = text.assign(mark=marks).duplicated().to_numpy()
+    return repeated
 
 
 def _rows(file: Any, rows: IntArray) -> pd.DataFrame:
@@ -192,7 +222,9 @@ def _csv(path: Path, encoding: str, wanted: Sequence[str], findings: Findings) -
         raise ValueError(f"{words}: the table has no rows below its header")
     columns = {c: pd.Series(v, dtype=object) for c, v in zip(dict.fromkeys(wanted), cells, strict=True)}
     repeated = pd.DataFrame({**columns, "all cells": marks}).duplicated().to_numpy()
-    return RawTable(columns, np.asarray(lines, dtype=np.int64), repeated, words)
+    return RawTable(
+        columns, np.asarray(lines, dtype=np.int64), repeated, words, lambda rows: [marks[k] for k in rows.tolist()]
+    )
 
 
 def _records(words: str, file: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:

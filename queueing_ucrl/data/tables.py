@@ -19,7 +19,7 @@ import numpy as np
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
 from queueing_ucrl.data.bad_rows import KEPT, LEFT_OUT, SORTED, UNKNOWN_WAIT, UNKNOWN_WORK, BadRows, Findings
 from queueing_ucrl.data.poisson_tests import Rounding, find_rounding, jitter
-from queueing_ucrl.data.sources import MOST_ROWS, RawTable, frame_source, read_source
+from queueing_ucrl.data.sources import MOST_ROWS, RawTable, frame_source, read_source, repeated_across
 from queueing_ucrl.data.stamps import (
     Stamps,
     are_clock_durations,
@@ -31,7 +31,7 @@ from queueing_ucrl.data.stamps import (
     stripped,
     written_as_digits,
 )
-from queueing_ucrl.messages import is_one_line, shown
+from queueing_ucrl.messages import is_one_line, shown, shown_path
 from queueing_ucrl.model.checks import LONGEST_NAME
 from queueing_ucrl.scenario.columns import UNITS
 
@@ -234,6 +234,9 @@ def _read(source: Any, columns: Columns, findings: Findings) -> tuple[RawTable, 
         return read_source(paths[0], columns.named, findings), None
     if not paths:
         raise ValueError("name a file to read")
+    resolved = [path.resolve() for path in paths]
+    if twice := [path for k, path in enumerate(paths) if resolved[k] in resolved[:k]]:
+        raise ValueError(f"{shown_path(twice[0])}: is given twice, and each of its jobs would count twice")
     tables, lines, before, stems = [], [], 0, []
     for path in paths:
         findings.files.append((before, path.name))
@@ -247,8 +250,9 @@ def _read(source: Any, columns: Columns, findings: Findings) -> tuple[RawTable, 
         if sum(one.size for one in lines) > MOST_ROWS:
             raise ValueError(f"{path.name}: more than {MOST_ROWS:,} rows in all; give a part of them")
     whole = {c: pd.concat([t.columns[c] for t in tables], ignore_index=True) for c in tables[0].columns}
-    repeated = np.concatenate([t.repeated for t in tables])
-    raw = RawTable(whole, np.concatenate(lines), repeated, ", ".join(t.name for t in tables))
+    repeated = repeated_across(tables, [path.stem if columns.job_class is None else "" for path in paths])
+    elsewhere = int(np.sum(repeated)) - sum(int(np.sum(t.repeated)) for t in tables)
+    raw = RawTable(whole, np.concatenate(lines), repeated, ", ".join(t.name for t in tables), None, elsewhere)
     return raw, np.concatenate(stems)
 
 
@@ -559,7 +563,7 @@ def _repeated(draft: _Draft, clock: FloatArray, columns: Columns, rounding: Roun
     if not alike.any() or columns.count is not None:
         return
     different = np.unique(clock[draft.keep]).size
-    often = rounding.ties > 0.01 * different  # many jobs share a stamp: two may well be alike
+    often = rounding.ties - draft.raw.elsewhere > 0.01 * different  # many jobs share a stamp: two may well be alike
     coarse = rounding.rounded and often
     draft.tell("duplicate of a row above", alike, f"{KEPT}, since stamps are rounded" if coarse else LEFT_OUT)
 

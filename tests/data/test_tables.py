@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import math
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -753,3 +754,25 @@ def test_dates_written_as_digits_are_no_numbers(form: str, tmp_path: Path) -> No
 
 def test_numbers_as_large_as_dates_are_numbers(tmp_path: Path) -> None:
     assert len(read(tmp_path, [f"{20240331 + 7 * k},a,1" for k in range(40)])) == 40
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_of_exports_that_overlap_count_once(ending: str, tmp_path: Path) -> None:
+    """Of two files the rows that both hold; those alike in the named columns alone are different jobs."""
+    rows = [[float(t), k, float(s), number] for number, (t, k, s) in enumerate(row.split(",") for row in good())]
+    frame = pd.DataFrame(rows, columns=["t", "k", "s", "number"])
+    later = frame.iloc[15:].copy()
+    later.loc[20, "number"] = 999
+    paths = [tmp_path / f"march.{ending}", tmp_path / f"april.{ending}"]
+    for part, path in zip((frame.iloc[:25], later), paths, strict=True):
+        part.to_csv(path, index=False) if ending == "csv" else part.to_parquet(path, index=False)
+    table = read_jobs(paths, SERVICE)
+    assert len(table) == 41
+    (found,) = [rows for rows in table.bad_rows if "duplicate" in rows.kind]
+    assert found.count == 9
+    assert str(found.lines[0]).startswith(f"april.{ending}:")
+    assert len(read_jobs(paths, Columns("t", service="s"))) == 50  # each file a class: no job is in two
+    shutil.copy(paths[0], tmp_path / f"copy.{ending}")
+    assert len(read_jobs([paths[0], tmp_path / f"copy.{ending}"], SERVICE)) == 25
+    with pytest.raises(ValueError, match="is given twice"):
+        read_jobs([paths[0], tmp_path / "." / paths[0].name], SERVICE)
