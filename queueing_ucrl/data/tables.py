@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_JOBS = 20
+KEPT_UNTIMED = f"{KEPT}, when their services began is not known"
+MOST_OF_A_LOG = 0.5  # in which 20 jobs leave a gap that long by chance once in 25,000 logs
 SHORTEST, LONGEST = 1e-50, 1e50  # of times, in any unit
 MOST_DAYS = 100_000  # 270 years
 MOST_CLASSES = 100
@@ -263,6 +265,8 @@ def _times(draft: _Draft, columns: Columns, timezone: str | None, time_unit: str
     unit = time_unit or DEFAULT_UNIT
     wanted = {name: raw.columns[name] for name in dict.fromkeys(named)}
     stamps = stamps_of(wanted, raw.name, draft.lines, draft.findings, timezone=timezone, unit=unit)
+    if columns.start is not None and np.isnan(stamps.elapsed[columns.start]).all():
+        draft.findings.add(f"missing: no time in column {shown(columns.start)}", draft.lines, KEPT_UNTIMED)
     lengths = [name for name in (columns.service, columns.patience) if name is not None]
     numbers = [name for name in lengths if not are_clock_durations(raw.columns[name])]
     if stamps.are_dates and time_unit is None:
@@ -508,6 +512,7 @@ def _ordered(
     late = elapsed[rows] < np.maximum.accumulate(elapsed[rows]) if rows.size else np.zeros(0, dtype=bool)
     draft.findings.add("earlier than a row above", draft.lines[rows[late]], SORTED)
     rows = rows[np.argsort(clock[rows], kind="stable")]
+    _tell_gap(draft, clock, rows)
     counts = _counts(draft, columns, rows)
     rows = np.repeat(rows, counts)
     times, resolution = clock[rows], 0.0
@@ -537,6 +542,19 @@ def _ordered(
         tuple(draft.findings.found),
         tuple(draft.findings.notes),
         draft.raw.name,
+    )
+
+
+def _tell_gap(draft: _Draft, clock: FloatArray, rows: IntArray) -> None:
+    """A time without anybody that is most of the log is mostly a wrong time on one side of it."""
+    gaps = np.diff(clock[rows])
+    if rows.size < LEAST_JOBS or not gaps.max() > MOST_OF_A_LOG * gaps.sum():
+        return
+    k = int(np.argmax(gaps))
+    ends = " and ".join(draft.findings.at(int(draft.lines[row])) for row in rows[k : k + 2])
+    draft.findings.notes.append(
+        f"nobody came in {gaps[k] / gaps.sum():.4g} of the log, between {ends}: if one of these times is wrong, so are "
+        "all rates"
     )
 
 

@@ -776,3 +776,20 @@ def test_rows_of_exports_that_overlap_count_once(ending: str, tmp_path: Path) ->
     assert len(read_jobs([paths[0], tmp_path / f"copy.{ending}"], SERVICE)) == 25
     with pytest.raises(ValueError, match="is given twice"):
         read_jobs([paths[0], tmp_path / "." / paths[0].name], SERVICE)
+
+
+def test_a_column_of_starts_without_one_is_told(tmp_path: Path) -> None:
+    rows = [f"{row}," for row in good()]
+    columns = Columns("t", "k", service="s", start="a")
+    told = only(read_jobs(written(tmp_path, lines_of(rows, "t,k,s,a")), columns))
+    assert (told.kind, told.count) == ("missing: no time in column 'a'", 40)
+    with pytest.raises(ValueError, match="no time in column 'a'"):
+        read_jobs(tmp_path / "log.csv", columns, strict=True)
+
+
+def test_a_gap_that_is_most_of_the_log_is_told_with_its_lines(tmp_path: Path) -> None:
+    dates = [f"2024-03-31 08:{k:02d}:{7 * k % 60:02d}" for k in range(40)]
+    table = read(tmp_path, [f"{date},a,1" for date in [*dates, "1900-01-01 00:00:00"]])
+    (note,) = [note for note in table.notes if "nobody came" in note]
+    assert note.startswith("nobody came in 1 of the log, between line 42 and line 2: ")
+    assert not [note for note in read(tmp_path, [f"{date},a,1" for date in dates]).notes if "nobody" in note]
