@@ -34,7 +34,8 @@ _ISO = (
     r"^(?P<base>\d{4}-\d{2}-\d{2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?)"
     r" ?(?P<offset>Z|UTC|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)?$"
 )
-_FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{8}T|\d{1,2}\.? ?[A-Za-z]{3})"
+_BASIC = r"^(?P<day>\d{8})T(?P<clock>\d{4}(?:\d{2})?)"  # 20240331T000159
+_FOREIGN = r"^(?:\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[/.]\d{1,2}[/.]\d{1,2}|\d{1,2}\.? ?[A-Za-z]{3})"
 _DOTTED = r"(?a)^(?P<first>\d{1,2})\.(?P<second>\d{1,2})\.(?P<year>\d{4})(?P<rest>[T ].*)?$"
 _NAMED_ZONE = r"^\d{4}-\d{2}-\d{2}[T ][\d:.,]+ ?(?P<zone>[A-Za-z][A-Za-z/_+-]+)$"
 _DECIMAL_COMMA = r"(?a)^[+-]?\d*,\d+$"
@@ -91,7 +92,7 @@ def stripped(values: pd.Series) -> tuple[pd.Series, BoolArray]:
     import pandas as pd
 
     missing = values.isna().to_numpy()
-    text = pd.Series(values.astype(str).str.strip().to_numpy(dtype=object), dtype=object)
+    text = pd.Series(values.astype(str).str.strip().to_numpy(dtype=object), dtype=object).mask(missing, "")
     return text, missing | text.str.lower().isin(MISSING_WORDS).to_numpy()
 
 
@@ -273,7 +274,7 @@ def _dates(text: pd.Series) -> tuple[IntArray, IntArray, IntArray]:
     """(kinds, local, utc) of text that holds no numbers."""
     import pandas as pd
 
-    parts = text.str.extract(_ISO)
+    parts = text.str.replace(_BASIC, _with_signs, regex=True).str.extract(_ISO)
     base = parts["base"].str.replace(",", ".").str.replace(r"[T ](\d:)", r"T0\1", regex=True)  # 8:15, and 0,5 seconds
     dates = pd.to_datetime(base, format="ISO8601", errors="coerce")
     dates = dates.mask(_out_of_range(dates))
@@ -285,6 +286,12 @@ def _dates(text: pd.Series) -> tuple[IntArray, IntArray, IntArray]:
     known = {offset: _offset(offset) for offset in parts["offset"].dropna().unique()}
     shift = parts["offset"].map(known).fillna(0).to_numpy(dtype=np.int64)
     return kinds, local, local - shift
+
+
+def _with_signs(basic: re.Match[str]) -> str:
+    """20240331T000159 as 2024-03-31T00:01:59."""
+    day, clock = basic["day"], basic["clock"]
+    return f"{day[:4]}-{day[4:6]}-{day[6:]}T{':'.join(clock[k : k + 2] for k in range(0, len(clock), 2))}"
 
 
 def _offset(words: str) -> int:
@@ -378,6 +385,8 @@ def _reading(cells: Cells, values: pd.Series, name: str, column: str, lines: Int
             hint = ", a time of day: put its date before it, in the same column"
         if zone := re.match(_NAMED_ZONE, text):
             hint = f"; write the offset, such as +01:00, for {zone['zone']}, or leave it out and name the time zone"
+            if zone["zone"].lower() in ("am", "pm"):
+                hint = f"; write hours from 0 to 23, without {zone['zone']}"
         if re.match(_ISO, text):
             hint = f": there is no such date, or it is not of the years {FIRST_YEAR} to {LAST_YEAR}"
         raise ValueError(

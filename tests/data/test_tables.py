@@ -793,3 +793,30 @@ def test_a_gap_that_is_most_of_the_log_is_told_with_its_lines(tmp_path: Path) ->
     (note,) = [note for note in table.notes if "nobody came" in note]
     assert note.startswith("nobody came in 1 of the log, between line 42 and line 2: ")
     assert not [note for note in read(tmp_path, [f"{date},a,1" for date in dates]).notes if "nobody" in note]
+
+
+def test_basic_iso_dates_are_read(tmp_path: Path) -> None:
+    for form, gap in (("%Y%m%dT%H%M%S", 7), ("%Y%m%dT%H%M", 60), ("%Y%m%dT%H%M%SZ", 7), ("%Y%m%dT%H%M%S+0100", 7)):
+        dates = pd.Timestamp("2024-03-31 00:01:00") + pd.to_timedelta(gap * np.arange(40), unit="s")
+        table = read(tmp_path, [f"{date.strftime(form)},a,1" for date in dates], time_unit="seconds")
+        assert str(table.first_day) == "2024-03-31"
+        assert table.bad_rows == () or "rounded" in only(table).kind
+        assert table.begin == 60.0
+        assert len(table) == 40
+
+
+def test_hours_of_half_a_day_are_answered(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="got '2024-03-31 12:01:59 AM'; write hours from 0 to 23, without AM"):
+        read(tmp_path, [f"2024-03-31 12:{k:02d}:59 AM,a,1" for k in range(1, 40)])
+
+
+def test_a_parquet_column_without_a_value_holds_no_durations(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    times = [float(row.split(",")[0]) for row in good()]
+    for kind in (pa.null(), pa.string(), pa.float64()):
+        path = tmp_path / "log.parquet"
+        pq.write_table(pa.table({"t": times, "s": pa.array([None] * 40, kind)}), path)
+        told = only(read_jobs(path, Columns("t", service="s")))
+        assert (told.kind, told.count) == ("missing: no service time", 40)
