@@ -36,6 +36,7 @@ _ARCHIVES = {
     b"SQLite format 3": "a database: export the table as CSV",
     b"ARROW1": "an Arrow file: write the table as Parquet",
 }
+_COMPOUND = (bytes, bytearray, list, tuple, dict, set, np.ndarray)
 _LOOKED_AT = 65536  # bytes at the head of a file, to see what it is
 
 
@@ -93,10 +94,30 @@ def frame_source(frame: pd.DataFrame, wanted: Sequence[str], findings: Findings,
         raise ValueError(f"{name}: the table has {len(frame):,} rows, more than {MOST_ROWS:,}; give a part of it")
     chosen = frame.set_axis([str(c) for c in frame.columns], axis="columns").loc[:, list(dict.fromkeys(wanted))]
     chosen = chosen.reset_index(drop=True)
+    for column in chosen.columns:
+        _refuse_compound(name, column, chosen[column])
     lines = np.arange(1, len(frame) + 1, dtype=np.int64)
     return RawTable(
         {c: chosen[c] for c in chosen.columns}, lines, _repeated(chosen, lambda rows: frame.iloc[rows]), name
     )
+
+
+def _refuse_compound(name: str, column: str, values: pd.Series) -> None:
+    """A cell holds one word, number or date: bytes are no text, and a list of words is no class."""
+    if values.dtype.kind != "O":
+        return
+    for row, value in enumerate(values, 1):
+        if isinstance(value, _COMPOUND):
+            what = "bytes, whose encoding is not known" if isinstance(value, (bytes, bytearray)) else "several values"
+            raise ValueError(
+                f"{name}: row {row}: column {shown(column)} must hold one word, number or date a cell, but holds "
+                f"{what}: {shown(str(value))}"
+            )
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Cells as text; bytes, lists and what else a column may hold as Python writes them."""
+    return frame.apply(lambda cells: cells.map(repr) if cells.dtype == object else cells.astype(str))
 
 
 def _repeated(chosen: pd.DataFrame, whole: Callable[[IntArray], pd.DataFrame]) -> BoolArray:
@@ -107,7 +128,7 @@ def _repeated(chosen: pd.DataFrame, whole: Callable[[IntArray], pd.DataFrame]) -
     repeated: BoolArray = text.duplicated().to_numpy(copy=True)
     if repeated.any():
         alike = np.flatnonzero(text.duplicated(keep=False).to_numpy())
-        repeated[alike] = whole(alike).astype(str).duplicated().to_numpy()
+        repeated[alike] = _as_text(whole(alike)).duplicated().to_numpy()
     return repeated
 
 
@@ -156,7 +177,7 @@ def _marks(path: Path, rows: IntArray) -> list[int]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        return [hash(row) for row in _rows(file, rows).astype(str).itertuples(index=False, name=None)]
+        return [hash(row) for row in _as_text(_rows(file, rows)).itertuples(index=False, name=None)]
 
 
 def repeated_across(tables: Sequence[RawTable], kinds: Sequence[str]) -> BoolArray:

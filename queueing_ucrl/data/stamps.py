@@ -114,8 +114,6 @@ def numbers_in(
     if values.dtype.kind in "iuf":
         array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return np.where(np.isfinite(array), array, np.nan), np.isnan(array), np.isinf(array)
-    if values.dtype.kind == "m":
-        raise ValueError(f"{name}: column {shown(column)} holds durations; give them as numbers")
     text, empty = stripped(values)
     array = _parsed(text, empty)
     odd = ~empty & ~np.isfinite(array)
@@ -158,8 +156,10 @@ def _remedy(text: str) -> str:
 
 
 def are_clock_durations(values: pd.Series) -> bool:
-    """Whether a column holds durations as hours:minutes:seconds, and no numbers."""
-    if values.dtype.kind in "iufmMb":
+    """Whether a column holds durations as such, or as hours:minutes:seconds, and no numbers."""
+    if values.dtype.kind == "m":
+        return True
+    if values.dtype.kind in "iufMb":
         return False
     text, empty = stripped(values)
     found = text.str.match(_DURATION).to_numpy(dtype=bool)
@@ -170,6 +170,8 @@ def clock_durations(values: pd.Series, unit: str) -> pd.Series:
     """Such a column as numbers in the unit; cells that are something else stay as they are."""
     import pandas as pd
 
+    if values.dtype.kind == "m":
+        return values.dt.total_seconds() / UNITS[unit]
     text, _ = stripped(values)
     parts = text.str.extract(_DURATION)
     known = parts["hours"].notna()

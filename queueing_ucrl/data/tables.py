@@ -401,8 +401,9 @@ def _numbers(draft: _Draft, column: str, done: str) -> tuple[FloatArray, BoolArr
     given = raw.columns[column]
     if are_clock_durations(given):
         if not draft.unit:
+            how = "" if given.dtype.kind == "m" else " as hours:minutes:seconds"
             raise ValueError(
-                f"{raw.name}: column {shown(column)} holds durations as hours:minutes:seconds: name what the times are "
+                f"{raw.name}: column {shown(column)} holds durations{how}: name what the times are "
                 f"counted in (--time-unit), one of {', '.join(UNITS)}"
             )
         given = clock_durations(given, draft.unit)

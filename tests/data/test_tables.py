@@ -820,3 +820,37 @@ def test_a_parquet_column_without_a_value_holds_no_durations(tmp_path: Path) -> 
         pq.write_table(pa.table({"t": times, "s": pa.array([None] * 40, kind)}), path)
         told = only(read_jobs(path, Columns("t", service="s")))
         assert (told.kind, told.count) == ("missing: no service time", 40)
+
+
+COMPOUND = {
+    "list": [["a", "b"]] * 40,
+    "struct": [{"a": 1}] * 40,
+    "bytes": [b"\xff\xfe"] * 40,
+    "some lists": [None] * 3 + [["a"]] * 37,
+}
+
+
+@pytest.mark.parametrize("kind", COMPOUND)
+def test_cells_of_several_values_or_bytes_are_no_classes(kind: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "log.parquet"
+    times = [float(row.split(",")[0]) for row in good()]
+    pq.write_table(pa.table({"t": [times[0], *times], "k": pa.array([COMPOUND[kind][0], *COMPOUND[kind]])}), path)
+    with pytest.raises(ValueError, match=r"log\.parquet: row \d: column 'k' must hold one word, number or date a cell"):
+        read_jobs(path, PLAIN)
+    assert len(read_jobs(path, Columns("t"))) == 40 + (kind == "some lists")  # in a column that nobody named
+
+
+def test_columns_of_durations_are_read_exactly(tmp_path: Path) -> None:
+    times = [float(row.split(",")[0]) for row in good()]
+    lengths = pd.to_timedelta([1 + k % 7 for k in range(39)] + [None], unit="s")
+    frame = pd.DataFrame({"t": times, "s": lengths})
+    frame.to_parquet(tmp_path / "log.parquet")
+    for source in (frame, tmp_path / "log.parquet"):
+        table = read_jobs(source, Columns("t", service="s"), time_unit="minutes")
+        assert table.works[:39].tolist() == [(1 + k % 7) / 60 for k in range(39)]
+        assert np.isnan(table.works[39])
+    with pytest.raises(ValueError, match="column 's' holds durations: name what the times are counted in"):
+        read_jobs(frame, Columns("t", service="s"))
