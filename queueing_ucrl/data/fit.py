@@ -20,8 +20,9 @@ from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
 from queueing_ucrl.data.server_count import ServerCount
 from queueing_ucrl.data.service_fit import PatienceFits, ServiceFits, fit_patiences, fit_services
-from queueing_ucrl.data.tables import Columns, JobTable, read_jobs
+from queueing_ucrl.data.tables import DEFAULT_UNIT, Columns, JobTable, read_jobs
 from queueing_ucrl.data.tested import Tested, p_words, quoted
+from queueing_ucrl.messages import shown_path
 from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario.missing import MARK, marked, wanted
 
@@ -229,17 +230,21 @@ def fit(
     given = given_values(servers, capacity, rewards or {}, holding_costs or {}, abandonment_costs or {}, like)
     tell("reading")
     told: list[str] = []
+    name = None
     if time is None:
         others = (job_class, service, start, end, patience, abandoned, decision, count)
         if any(name is not None for name in others):
             raise ValueError("columns are named, but not that of the times (time, --time)")
         time_unit = told_unit(source) if time_unit is None else time_unit
+        name = shown_path(Path(source)) if isinstance(source, (str, Path)) else None
         source, told = known_jobs(source, given.unit(time_unit))
+        if source["arrival"].dtype.kind == "M" and given.unit(time_unit) is None:
+            time_unit = DEFAULT_UNIT
         columns = OF_JOBS
     else:
         columns = Columns(time, job_class, service, start, end, patience, abandoned, decision, count)
     reading: dict[str, Any] = {"timezone": timezone, "time_unit": given.unit(time_unit), "strict": strict, "seed": seed}
-    table = read_jobs(source, columns, classes=classes, known=given.known, **reading)
+    table = read_jobs(source, columns, classes=classes, known=given.known, name=name, **reading)
     table = replace(table, notes=(*table.notes, *told))
     given.check_names(table)
     return fit_table(table, given, seed=seed, tell=tell)

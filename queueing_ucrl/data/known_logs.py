@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from queueing_ucrl.data.interruptions import interrupted_works
 from queueing_ucrl.data.sources import checked_path
@@ -34,7 +38,7 @@ def known_jobs(source: Any, time_unit: str | None) -> tuple[pd.DataFrame, list[s
         paths = [source] if isinstance(source, (str, Path)) else list(source)
         if len(paths) != 1:
             raise ValueError("several files are read by named columns: name that of the times (time, --time)")
-        source, interrupted, words = _read(Path(paths[0]), time_unit)
+        source, interrupted, words = _read(Path(paths[0]))
     elif set(_EVENTS) <= set(source.columns):
         from queueing_ucrl.accounts.jobs import jobs
 
@@ -47,7 +51,27 @@ def known_jobs(source: Any, time_unit: str | None) -> tuple[pd.DataFrame, list[s
     came = source["arrival"].notna() & (source["decision"].astype(object) != "initial")
     found = works.loc[came].astype({"job_class": str, "decision": object, "outcome": object})
     found = found.assign(abandoned=found["outcome"] == "abandoned").sort_values("arrival", kind="stable")
-    return found, [words] if words else []
+    notes = [words] if words else []
+    if {"epoch", "unit"} <= set(source.attrs):
+        found = _dated(found, source.attrs, time_unit or DEFAULT_UNIT)
+        if time_unit is None:
+            notes.append(f"times are counted in {DEFAULT_UNIT}, since no time unit was named")
+    return found, notes
+
+
+def _dated(found: pd.DataFrame, about: Mapping[Any, Any], unit: str) -> pd.DataFrame:
+    """Jobs of a log with dates (XES), whose times count from its epoch: arrivals as dates, in the zone at whose midnight
+    the epoch is, and durations in the unit.
+    """
+    import pandas as pd
+
+    micros = pd.to_timedelta(np.rint(found["arrival"] * (1e6 * about["unit"])).astype("int64"), unit="us")
+    epoch = pd.Timestamp(about["epoch"])
+    ahead = -(epoch - epoch.normalize()) % pd.Timedelta(days=1)
+    ahead = ahead - pd.Timedelta(days=1) if ahead > pd.Timedelta(hours=13) else ahead
+    arrival = (epoch + micros).dt.tz_convert(timezone(ahead.to_pytimedelta()))
+    durations = {name: found[name] * about["unit"] / UNITS[unit] for name in ("wait", "work", "least")}
+    return found.assign(arrival=arrival, **durations)
 
 
 def told_unit(source: Any) -> str | None:
@@ -80,10 +104,10 @@ def _works(table: pd.DataFrame, interrupted: pd.DataFrame | None) -> pd.DataFram
     return table[names].assign(wait=wait, work=work, least=least)
 
 
-def _read(path: Path, time_unit: str | None) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:
+def _read(path: Path) -> tuple[pd.DataFrame, pd.DataFrame | None, str]:
     head = checked_path(path)
     if path.name.lower().endswith((".xes", ".xes.gz")):
-        return _xes(path, time_unit), None, ""
+        return _xes(path), None, ""
     if head.startswith(b"PAR1"):
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -99,10 +123,10 @@ def _read(path: Path, time_unit: str | None) -> tuple[pd.DataFrame, pd.DataFrame
     raise ValueError(f"{shown_path(path)}: name the column that holds when each job came (time, --time)")
 
 
-def _xes(path: Path, time_unit: str | None) -> pd.DataFrame:
+def _xes(path: Path) -> pd.DataFrame:
     from queueing_ucrl.data.formats.xes import ABOUT
     from queueing_ucrl.data.formats.xes_import import opened, xes_jobs
 
     file = opened(path)
     next(iter(file), None)
-    return xes_jobs(path) if ABOUT in file.about else xes_jobs(path, unit=time_unit or DEFAULT_UNIT)
+    return xes_jobs(path) if ABOUT in file.about else xes_jobs(path, unit=1e-6)  # to which dates are known

@@ -184,12 +184,15 @@ def read_jobs(
     known: Sequence[str] | None = None,
     strict: bool = False,
     seed: int = 0,
+    name: str | None = None,
 ) -> JobTable:
-    """Read a log. classes: other names for those in the file; known: the only ones that there may be."""
+    """Read a log. classes: other names for those in the file; known: the only ones that there may be; name: of what a
+    frame was read from, for messages.
+    """
     if time_unit is not None and time_unit not in UNITS:
         raise ValueError(f"time_unit {shown(time_unit)}: must be one of {', '.join(UNITS)}")
     findings = Findings()
-    raw, by_file = _read(source, columns, findings)
+    raw, by_file = _read(source, columns, findings, name or "the table")
     draft = _Draft(raw, findings, np.ones(raw.lines.size, dtype=bool))
     stamps = _times(draft, columns, timezone, time_unit)
     draft.keep &= ~np.isnan(stamps.clock[columns.time])
@@ -225,12 +228,12 @@ def _too_few(table: JobTable, name: str) -> str:
     return f"{name}: {jobs} can be used, at least {LEAST_JOBS} are needed to fit anything{told}"
 
 
-def _read(source: Any, columns: Columns, findings: Findings) -> tuple[RawTable, Any]:
+def _read(source: Any, columns: Columns, findings: Findings, name: str) -> tuple[RawTable, Any]:
     """The columns, of several files one below the other, and then each row's file as its class where none is named."""
     import pandas as pd
 
     if isinstance(source, pd.DataFrame):
-        return frame_source(source, columns.named, findings, "the table"), None
+        return frame_source(source, columns.named, findings, name), None
     paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(path) for path in source]
     if len(paths) == 1:
         return read_source(paths[0], columns.named, findings), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,7 @@ def test_tables_that_do_not_tell_are_told_so(tmp_path: Path) -> None:
 
 def foreign(folder: Path, count: int = 60) -> Path:
     """An XES file of another program: a trace a job, with a start and an end each; from Sunday, 31 March 2024."""
-    begin = datetime(2024, 3, 31, 8, tzinfo=timezone.utc)
+    begin = datetime(2024, 3, 31, 8, tzinfo=UTC)
     traces = []
     for k in range(count):
         minutes = (7.3 * k, 7.3 * k + 1, 7.3 * k + 2 + 3.1 * (k % 4))
@@ -89,3 +89,29 @@ def test_jobs_of_one_batch_are_no_duplicates() -> None:
     table = read_jobs(known_jobs(frame, None)[0], OF_JOBS)
     assert len(table) == 60
     assert not [rows for rows in table.bad_rows if "duplicate" in rows.kind]
+
+
+def test_dates_of_an_xes_file_are_dates(tmp_path: Path) -> None:
+    """Of a Sunday, in a unit, on the clock of any zone; and the file is called by its name."""
+    path = foreign(tmp_path)
+    found = qu.fit(path)
+    table = found.table
+    assert (str(table.first_day), table.unit, table.source) == ("2024-03-31", "minutes", str(path))
+    assert table.begin == 480.0
+    assert "times are counted in minutes, since no time unit was named" in found.notes
+    assert "theirs.xes" in found.to_toml()
+    berlin = qu.fit(path, timezone="Europe/Berlin", time_unit="seconds").table
+    assert berlin.begin == 36000.0
+    assert np.allclose(berlin.works, 60 * table.works)
+    frame = qu.fit(qu.xes_jobs(path, unit="hours"))
+    assert frame.table.begin == 480.0
+    assert np.allclose(frame.table.works, table.works)
+
+
+def test_an_xes_file_is_on_the_clock_of_its_first_event(tmp_path: Path) -> None:
+    path = foreign(tmp_path)
+    for offset, begin in (("+02:00", 480.0), ("-07:00", 480.0), ("+13:00", 480.0)):
+        there = tmp_path / f"there{offset[:3]}.xes"
+        there.write_text(path.read_text().replace("+00:00", offset))
+        assert qu.fit(there).table.begin == begin
+        assert str(qu.fit(there).table.first_day) == "2024-03-31"
