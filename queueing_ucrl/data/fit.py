@@ -226,8 +226,10 @@ def fit(
     costs from, where they are not given. classes: other names for those in the log. strict: refuse bad rows. seed: of
     the jitter of rounded stamps and of the short simulation. on_stage: is told what is being done.
     """
+    if not isinstance(source, (str, Path, Sequence)) and not hasattr(source, "columns"):
+        raise TypeError(f"source must be a file, a list of files or a pandas frame, got {type(source).__name__}")
     tell = on_stage or (lambda words: None)
-    given = given_values(servers, capacity, rewards or {}, holding_costs or {}, abandonment_costs or {}, like)
+    given = given_values(servers, capacity, {} if rewards is None else rewards, {} if holding_costs is None else holding_costs, {} if abandonment_costs is None else abandonment_costs, like)
     tell("reading")
     told: list[str] = []
     name = None

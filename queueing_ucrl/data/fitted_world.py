@@ -15,7 +15,7 @@ from queueing_ucrl.data.server_count import ServerCount
 from queueing_ucrl.data.service_fit import EVERYBODY, PatienceFits, Served, ServiceFits
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.messages import shown, shown_path
-from queueing_ucrl.model.checks import number, whole
+from queueing_ucrl.model.checks import not_negative, whole
 from queueing_ucrl.model.laws import Exponential
 from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario.columns import UNITS
@@ -99,7 +99,9 @@ def given_values(
         capacity = whole(capacity, "capacity")
 
     def checked(what: str, values: Mapping[str, float]) -> dict[str, float]:
-        return {str(name): number(value, f"{what} of {shown(name)}") for name, value in values.items()}
+        if not isinstance(values, Mapping):
+            raise TypeError(f"{what}s must be a dict from names of classes to numbers, got {shown(str(values))}")
+        return {str(name): not_negative(value, f"{what} of {shown(name)}") for name, value in values.items()}
 
     given = Given(
         servers,

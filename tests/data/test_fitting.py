@@ -450,3 +450,20 @@ def test_a_stretch_of_any_length_that_is_read_keeps_its_length(span: float) -> N
         assert first <= begin
         assert last >= span
         assert math.isclose(last - first, span - begin, rel_tol=1e-8)
+
+
+@pytest.mark.parametrize("what", ["reward", "holding cost", "abandonment cost"])
+def test_what_is_given_is_checked_while_other_things_are_missing(what: str) -> None:
+    frame = pd.DataFrame({"t": 1.37 * np.arange(1, 41)})
+    option = what.replace(" ", "_") + "s"
+    with pytest.raises(ValueError, match=f"^{what} of 'job' must be a finite number of at least 0, got -4"):
+        qu.fit(frame, "t", **{option: {"job": -4.0}})
+    with pytest.raises(TypeError, match=f"^{what}s must be a dict from names of classes to numbers, got '5'"):
+        qu.fit(frame, "t", **{option: 5})
+
+
+def test_what_is_no_log_is_told() -> None:
+    with pytest.raises(TypeError, match="^source must be a file, a list of files or a pandas frame, got int$"):
+        qu.fit(5, "t")
+    with pytest.raises(TypeError, match="got int$"):
+        qu.fit(5)
