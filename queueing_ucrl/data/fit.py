@@ -229,7 +229,14 @@ def fit(
     if not isinstance(source, (str, Path, Sequence)) and not hasattr(source, "columns"):
         raise TypeError(f"source must be a file, a list of files or a pandas frame, got {type(source).__name__}")
     tell = on_stage or (lambda words: None)
-    given = given_values(servers, capacity, {} if rewards is None else rewards, {} if holding_costs is None else holding_costs, {} if abandonment_costs is None else abandonment_costs, like)
+    given = given_values(
+        servers,
+        capacity,
+        {} if rewards is None else rewards,
+        {} if holding_costs is None else holding_costs,
+        {} if abandonment_costs is None else abandonment_costs,
+        like,
+    )
     tell("reading")
     told: list[str] = []
     name = None

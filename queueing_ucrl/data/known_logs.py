@@ -60,7 +60,7 @@ def known_jobs(source: Any, time_unit: str | None) -> tuple[pd.DataFrame, list[s
 
 
 def _dated(found: pd.DataFrame, about: Mapping[Any, Any], unit: str) -> pd.DataFrame:
-    """Jobs of a log with dates (XES), whose times count from its epoch: arrivals as dates, in the zone at whose midnight
+    """Jobs of a log with dates (XES), whose times count from its epoch: arrivals as dates in the zone at whose midnight
     the epoch is, and durations in the unit.
     """
     import pandas as pd

@@ -463,7 +463,7 @@ def test_what_is_given_is_checked_while_other_things_are_missing(what: str) -> N
 
 
 def test_what_is_no_log_is_told() -> None:
-    with pytest.raises(TypeError, match="^source must be a file, a list of files or a pandas frame, got int$"):
+    with pytest.raises(TypeError, match=r"^source must be a file, a list of files or a pandas frame, got int$"):
         qu.fit(5, "t")
-    with pytest.raises(TypeError, match="got int$"):
+    with pytest.raises(TypeError, match=r"got int$"):
         qu.fit(5)
