@@ -177,7 +177,7 @@ def _marks(path: Path, rows: IntArray) -> list[int]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        return [hash(row) for row in _as_text(_rows(file, rows)).itertuples(index=False, name=None)]
+        return [hash(row) for row in _as_text(_rows(file, rows)).fillna("").itertuples(index=False, name=None)]
 
 
 def repeated_across(tables: Sequence[RawTable], kinds: Sequence[str]) -> BoolArray:
