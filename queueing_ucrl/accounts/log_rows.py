@@ -47,6 +47,7 @@ HEAD = 1 << 16  # bytes of a file that tell what it is
 LONGEST_REASON = 300
 LARGEST_COUNT = 2.0**53  # beyond it doubles are no longer whole numbers one apart
 LONGEST_LINE = 1 << 25  # bytes of a CSV line
+SEPARATORS = (",", ";", "\t")
 LARGEST = 1e100  # of times, waits and money: sums and squares of larger ones leave double precision
 
 Source = Any  # a DataFrame, or the path of a file or folder
@@ -101,6 +102,8 @@ class EventLog:
     path: Path | None = None
     frame: Any = None
     class_names: list[str] = field(default_factory=list)  # those met so far, in order
+    separator: str = ","  # of a CSV
+    encoding: str = "utf-8-sig"
 
     def wrong(self, words: str) -> ValueError:
         """An error that names the log."""
@@ -152,7 +155,7 @@ class EventLog:
                         yield pa.Table.from_batches([batch])
             else:
                 yield from self._csv_batches(wanted)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self.wrong(f"cannot be read ({_reason(error)})") from None
 
     def _csv_batches(self, wanted: list[str]) -> Iterator[pa.Table]:
@@ -161,14 +164,14 @@ class EventLog:
 
         for job in (pa.int64(), pa.string()):
             try:
-                for _ in _csv_reader(self.path, wanted, job):
+                for _ in _csv_reader(self, wanted, job):
                     pass
             except pa.ArrowInvalid as error:
                 if job == pa.string():
                     raise self._wrong_cell(error) from None
                 continue
             break
-        for batch in _csv_reader(self.path, wanted, job):
+        for batch in _csv_reader(self, wanted, job):
             yield pa.Table.from_batches([batch])
 
     def _wrong_cell(self, error: Exception) -> Exception:
@@ -180,8 +183,8 @@ class EventLog:
             return error
         place, value = int(found[1]), found[3]
         try:
-            with self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-                rows = (row for row in csv.reader(file) if row)
+            with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
+                rows = (row for row in csv.reader(file, delimiter=self.separator) if row)
                 number = next(k for k, row in enumerate(rows) if k and len(row) > place and row[place] == value)
         except (StopIteration, csv.Error, OSError):
             return error
@@ -333,15 +336,17 @@ def _given(value: Any) -> str:
     return "nothing" if value is None else shown(value)
 
 
-def _csv_reader(path: Path | None, wanted: list[str], job: Any) -> Any:
+def _csv_reader(log: EventLog, wanted: list[str], job: Any) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
     types = {"event": pa.string(), "job_class": pa.string(), "job": job, "time": pa.float64()}
     types |= {name: pa.float64() for name in FLOATS} | {name: pa.int64() for name in COUNTS}
+    encoding = "utf-16" if log.encoding == "utf-16" else "utf8"  # pyarrow's own, which passes over a mark
     return csv.open_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=LONGEST_LINE),
+        log.path,
+        read_options=csv.ReadOptions(block_size=LONGEST_LINE, encoding=encoding),
+        parse_options=csv.ParseOptions(delimiter=log.separator),
         convert_options=csv.ConvertOptions(
             column_types=types, include_columns=wanted, strings_can_be_null=True, null_values=["", "nan", "NaN"]
         ),
@@ -364,7 +369,7 @@ def _checked(log: EventLog) -> EventLog:
         listed = ", ".join(map(shown, log.columns[:SHOWN_COLUMNS])) + more
         what = "is a table of jobs, not of events" if _of_jobs(log.columns) else "is no event log"
         if len(log.columns) == 1 and re.search(rf"\b{lacking}\b", log.columns[0]):
-            listed += ", as if they were not separated by commas"
+            listed += ", as if they were not separated by commas, semicolons or tabs"
         raise log.wrong(
             f"has no column {lacking!r}, so it {what}; its columns are {listed or 'none'}. `queueing-ucrl fit` reads "
             "logs with columns of other names"
@@ -396,27 +401,32 @@ def _open_file(path: Path) -> EventLog:
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{name}: cannot be read as Parquet ({_reason(error)})") from None
         return EventLog(name, tuple(schema.names), run_metadata(schema.metadata), "parquet", path)
-    return EventLog(name, _csv_columns(name, head), {}, "csv", path)
+    columns, separator, encoding = _csv_columns(name, head)
+    return EventLog(name, columns, {}, "csv", path, separator=separator, encoding=encoding)
 
 
-def _csv_columns(name: str, head: bytes) -> tuple[str, ...]:
-    """The names in a CSV file's first line."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{name}: is text in UTF-16; it must be UTF-8")
+def _csv_columns(name: str, head: bytes) -> tuple[tuple[str, ...], str, str]:
+    """The names in a CSV file's first line, what separates them, and the encoding: UTF-8, or UTF-16 with its mark."""
+    import csv
+
+    encoding, whole = "utf-8-sig", len(head) == HEAD
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) and not head.startswith(b"\xff\xfe\0\0"):
+        encoding = "utf-16"
+        head = head.decode(encoding, errors="replace").encode()
     if head.lstrip().startswith(b"<"):
         raise ValueError(f"{name}: is XML, no event log; `queueing-ucrl fit` reads XES")
     if b"\0" in head:
         raise ValueError(f"{name}: is neither Parquet nor text")
     line, end, _ = head.partition(b"\n")
-    if not end and len(head) == HEAD:
+    if not end and whole:
         raise ValueError(f"{name}: its first line has no end within {HEAD} bytes, so it is no CSV file")
     try:
         text = line.decode("utf-8-sig").rstrip("\r")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name}: byte {error.start} of its first line is not UTF-8") from None
-    import csv
-
-    return tuple(next(csv.reader([text]), ()))
+    found = {sign: tuple(next(csv.reader([text], delimiter=sign), ())) for sign in SEPARATORS}
+    separator = max(SEPARATORS, key=lambda sign: (len(set(NEEDED) & set(found[sign])), len(found[sign])))
+    return found[separator], separator, encoding
 
 
 def run_metadata(metadata: dict[bytes, bytes] | None) -> dict[str, Any]:

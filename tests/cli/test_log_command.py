@@ -213,7 +213,11 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "damaged": (damaged, "bad.parquet: cannot be read ("),
     "four bytes": (raw(b"PAR1"), "bad.parquet: cannot be read as Parquet ("),
     "binary": (raw(bytes(range(256)) * 40, "bad.csv"), "bad.csv: is neither Parquet nor text"),
-    "UTF-16": (text(f"{HEAD}\n0,admit,1,a\n", "utf-16"), "bad.csv: is text in UTF-16; it must be UTF-8"),
+    "UTF-32": (text(f"{HEAD}\n0,admit,1,a\n", "utf-32"), "bad.csv: is neither Parquet nor text"),
+    "no UTF-16": (
+        raw(f"{HEAD}\n0,admit,1,a\n".encode("utf-16") + 2 * b"\0\xd8" + b"\n\0", "bad.csv"),
+        "bad.csv: cannot be read (",
+    ),
     "Latin-1 header": (text(f"{HEAD},zeit für\n0,admit,1,a,2\n", "latin-1"), "of its first line is not UTF-8"),
     "Latin-1 class": (text(f"{HEAD}\n0,admit,1,Büro\n1,start,1,Büro\n", "latin-1"), "bad.csv: cannot be read ("),
     "500 columns": (wide, "has no column 'time', so it is no event log; its columns are 'column 0', 'column 1'"),
@@ -250,7 +254,11 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         text(f"{HEAD}\n2024-03-31 08:00,admit,1,a\n"),
         "row 1: time must be a number, got '2024-03-31 08:00'; `queueing-ucrl fit` reads logs with dates",
     ),
-    "semicolons": (text(f"{HEAD}\n0,admit,1,a\n".replace(",", ";")), "as if they were not separated by commas"),
+    "bars": (text(f"{HEAD}\n0,admit,1,a\n".replace(",", "|")), "as if they were not separated by commas, semicolons"),
+    "decimal commas": (
+        text(f"{HEAD}\n0,admit,1,a\n1,start,1,a\n2.5,depart,1,a\n".replace(",", ";").replace(".", ",")),
+        "row 3: time must be a number, got '2,5'; decimals have a point",
+    ),
     "a column twice": (text(f"{HEAD},time\n0,admit,1,a,0\n"), "bad.csv: has 2 columns 'time'; their names must differ"),
     "dates": (
         dated,
@@ -359,3 +367,13 @@ def test_many_servers_and_windows_fit_the_terminal(tmp_path: Path) -> None:
     result = run(tmp_path / "l.parquet", "--window", "0.001")
     assert result.exit_code == 2
     assert "20,000 windows, and at most 10,000 are told" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_separators_and_encodings_are_those_of_fit(separator: str, encoding: str, tmp_path: Path) -> None:
+    lines = f"{HEAD}\n0,admit,1,Büro\n1,start,1,Büro\n2.5,depart,1,Büro\n"
+    path = text(lines.replace(",", separator), encoding)(tmp_path)
+    table = qu.jobs(path)
+    assert table["job_class"].tolist() == ["Büro"]
+    assert table[["arrival", "start", "end"]].to_numpy().tolist() == [[0.0, 1.0, 2.5]]
