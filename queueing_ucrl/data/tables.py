@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 LEAST_JOBS = 20
 KEPT_UNTIMED = f"{KEPT}, when their services began is not known"
-MOST_OF_A_LOG = 0.5  # in which 20 jobs leave a gap that long by chance once in 25,000 logs
+MOST_OF_A_LOG = 0.5  # in which 20 jobs leave a gap that long by chance once in 13,000 logs
 SHORTEST, LONGEST = 1e-50, 1e50  # of times, in any unit
 MOST_DAYS = 100_000  # 270 years
 MOST_CLASSES = 100
