@@ -27,12 +27,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.arrivals_fit import COARSE, ArrivalsFit, fit_arrivals, poisson_findings
+from queueing_ucrl.data.arrivals_fit import COARSE, ArrivalsFit, fit_arrivals
 from queueing_ucrl.data.balking import Crowd, crowd
 from queueing_ucrl.data.balking_laws import Candidate, candidates, likeliest, log_likelihood
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.finding import ALPHA, holm
 from queueing_ucrl.data.occupancy import Stays, fit_balking, known_stays
+from queueing_ucrl.data.poisson_verdict import poisson_findings
 from queueing_ucrl.data.rates import StepPattern, rate_interval
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.model.balking import BalkingTable
@@ -149,7 +150,7 @@ def with_balking(
     rate = total / float((joins[: counts.size] * exposures).sum())
     low, high = _rate_range(tried, best, counts, exposures)
     clock = _clock(there, cells.place, joins, rate * factors)
-    tests, p, spread = poisson_findings(clock[0], np.array([[0.0, clock[1]]]), COARSE * table.resolution * rate)
+    verdict = poisson_findings(clock[0], np.array([[0.0, clock[1]]]), COARSE * table.resolution * rate)
     complete = table.decisions is not None
     asked, lasted = cells.counts.sum(axis=0), (factors[:, None] * cells.exposures).sum(axis=0)
     cells_of = (tuple(asked.tolist()), tuple(lasted.tolist()))
@@ -163,9 +164,9 @@ def with_balking(
         high=high,
         interval=INTERVAL,
         spread=None,
-        tests=tests,
-        p_value=p,
-        dispersion=spread,
+        tests=verdict.tests,
+        p_value=verdict.p_value,
+        dispersion=verdict.dispersion,
         gaps=None,
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
+from queueing_ucrl.model.batches import BatchSizes, EmpiricalSizes, FixedSizes
 from queueing_ucrl.model.laws import (
     Deterministic,
     Erlang,
@@ -54,6 +55,17 @@ def law_table(law: Law) -> dict[str, Any]:
         case _:
             raise TypeError(f"a scenario file has no law {type(law).__name__}")
     return {"kind": law.kind, **numbers}
+
+
+def sizes_value(sizes: BatchSizes) -> Any:
+    """The sizes of batches as they stand in a scenario file: a number, a list, or a table."""
+    match sizes:
+        case FixedSizes():
+            return sizes.size
+        case EmpiricalSizes():
+            return list(sizes.values)
+        case _:
+            return {"kind": sizes.kind, "mean": rounded(sizes.mean)}
 
 
 def toml_value(value: Any) -> str:
