@@ -117,6 +117,11 @@ def clustering(fit: ArrivalsFit) -> float:
     return found.index if found is not None and found.p_value < ALPHA and found.index > 1.0 else 1.0
 
 
+def has_memory(fit: ArrivalsFit) -> bool:
+    """Whether jobs come one by one but not as a Poisson process: when the last came then matters, as a crowd does."""
+    return fit.batches is None and not fit.poisson.passes
+
+
 def _crowd_of(fit: ArrivalsFit, table: JobTable, stays: Stays, capacity: int | None) -> tuple[Crowd, int, _Cells]:
     """Who was there when; how many numbers of jobs there are; and arrivals and time by these and the clock."""
     times, observed = table.times[table.of_class(fit.name)], (table.begin, table.end)
@@ -205,8 +210,11 @@ def fit_all_arrivals(
     if stays is None:
         return found
     tell("who balks")
-    looked_at = {name: clustering(fit) for name, fit in found.items() if fit.rate.count}
-    tests = {name: fit_balking(table, stays, name, dispersion) for name, dispersion in looked_at.items()}
+    tests = {
+        name: fit_balking(table, stays, name, clustering(fit), by_age=has_memory(fit))
+        for name, fit in found.items()
+        if fit.rate.count
+    }
     adjusted = holm({name: test.p_value for name, test in tests.items() if not math.isnan(test.p_value)})
     for name, p in adjusted.items():
         if p < ALPHA and tests[name].slope < 0.0:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, arrivals_words
 from queueing_ucrl.data.balking import BalkingTest
-from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals
+from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals, has_memory
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
@@ -254,7 +254,8 @@ def fit_table(table: JobTable, given: Given, *, seed: int = 0, tell: OnStage = l
     tell("servers and balking")
     found, stays = fit_servers(table), known_stays(table)
     clustered = max((clustering(fit) for fit in arrivals.values()), default=1.0)
-    crowd = None if stays is None else fit_balking(table, stays, dispersion=clustered)
+    memory = any(has_memory(fit) for fit in arrivals.values())
+    crowd = None if stays is None else fit_balking(table, stays, dispersion=clustered, by_age=memory)
     blocks, notes = world_blocks(table, arrivals, services, patiences, found, given)
     missing = _missing(blocks)
     system = None if missing else given.system_of(tables_of(blocks))
