@@ -355,9 +355,9 @@ hour costs no power if there are days enough: 500 arrivals are 20 days here. Ove
 
 {balking}
 
-The same with renewal arrivals. If gaps are not exponential, the time since the last arrival says when the next one comes,
-and how many are there: the test without it fails where nobody looks. So wherever a class is not Poisson, `fit` compares
-at the same age, tenths of the gaps of each class.
+The same with renewal arrivals. If gaps are not exponential, the time since the last arrival says when the next one
+comes, and how many are there: the test without it fails where nobody looks. So wherever a class is not Poisson, `fit`
+compares at the same age, tenths of the gaps of each class.
 
 {renewal}
 """

@@ -18,9 +18,9 @@ of c as the repetitions show it. D is 1 for Poisson arrivals; where counts vary 
 come in batches, so does U. Hours that were seen once tell nothing. Without a `day` the log is one hour, cut into ten
 repetitions.
 
-Gaps that are not exponential look like a crowd that matters, too: after a short gap there are more jobs, and if gaps are
-regular nobody comes yet. So where a class is not Poisson, its rate is compared at the same age, the time since its last
-arrival: rows are then hours and tenths of the gaps of each class. A renewal process has one rate at each age.
+Gaps that are not exponential look like a crowd that matters, too: soon after an arrival there are more jobs, and if
+gaps are regular nobody comes yet. So where a class is not Poisson, its rate is compared at the same age, the time since
+its last arrival: rows are then hours and tenths of the gaps of each class. A renewal process has one rate at each age.
 
 A day that is busier than others looks like a crowd that attracts, too: where days differ (`levels.day_factor`), an
 attraction found here may be no more than that.

@@ -145,7 +145,9 @@ class Fit:
         found += [part.words for part in self.services.parts]
         found += [part.unknown for part in self.services.parts if part.unknown]
         if not self.services.parts:
-            found.append("the log does not tell how long services take")
+            zeros = self.services.all_zero
+            why = f": all {zeros:,} that it has take 0" if zeros else ""
+            found.append(f"the log does not tell how long services take{why}")
         if self.services.same is not None:
             differs = "differs by class" if self.services.by_class else "is taken as the same for all classes"
             ratio = f"largest ratio of means {self.services.same.largest_ratio:.3g}"

@@ -58,6 +58,7 @@ from queueing_ucrl.variates import Exponentials, Gammas
 
 Rng = Callable[[int, str], np.random.Generator]  # a generator for a class and a purpose
 SMALLEST_CV = 1e-6  # of days that differ
+MOST_DRAWN = 20_000  # durations of an empirical law: few that are listed stand for many
 NOBODY = 0.5  # jobs that came, where nobody did: a rate must be positive
 
 
@@ -383,7 +384,7 @@ def refitted(law: Law, count: int, rng: np.random.Generator) -> Law:
         return Exponential(law.rate * count / float(total[0]))
     if not isinstance(law, Erlang | Gamma | HyperExponential | LogNormal | Pareto | Uniform | Weibull | Empirical):
         return law
-    values = np.empty(law.values.size if isinstance(law, Empirical) else count)
+    values = np.empty(max(law.values.size, min(count, MOST_DRAWN)) if isinstance(law, Empirical) else count)
     law.stream(rng).fill(values)
     if isinstance(law, Empirical):
         return Empirical(values)

@@ -16,6 +16,7 @@ from typing import Any
 from queueing_ucrl.model.batches import BatchSizes, EmpiricalSizes, FixedSizes
 from queueing_ucrl.model.laws import (
     Deterministic,
+    Empirical,
     Erlang,
     Exponential,
     Gamma,
@@ -50,6 +51,8 @@ def law_table(law: Law) -> dict[str, Any]:
             numbers = {"mean": rounded(law.mean), "cv": rounded(law.cv)}
         case Pareto():
             numbers = {"mean": rounded(law.mean), "shape": rounded(law.shape)}
+        case Empirical():
+            numbers = {"values": [rounded(value) for value in law.values.tolist()]}
         case Uniform():
             numbers = {"low": rounded(law.low), "high": rounded(law.high)}
         case _:
