@@ -15,6 +15,7 @@ from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals, has_mem
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
+from queueing_ucrl.data.load import Load, load_of
 from queueing_ucrl.data.occupancy import fit_balking, fit_servers, known_stays
 from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
@@ -75,6 +76,12 @@ class Fit:
         if self.balking is not None:
             found.append(_balking_row(self.balking, confounded=self.is_confounded))
         return found
+
+    @property
+    def load(self) -> Load | None:
+        """How much work comes, in servers; None where the log does not tell how long services take."""
+        servers = next((value for block in self.blocks for key, value, _ in block.entries if key == "servers"), None)
+        return load_of(self.table, self.arrivals, self.services, servers if isinstance(servers, int) else None)
 
     @property
     def balks(self) -> bool:
@@ -155,6 +162,9 @@ class Fit:
         if self.balking is not None:
             found.append(_balking_words(self.balking, held=self.balks, confounded=self.is_confounded))
             found += [_law_words(fit.balks, name) for name, fit in self.arrivals.items() if fit.balks is not None]
+        load = self.load
+        if load is not None:
+            found += [load.words, *load.cautions]
         if self.servers is not None:
             found.append(f"servers, as overlapping services tell: {self.servers.words}")
         return found
@@ -179,6 +189,7 @@ class Fit:
                 "service": self.service.to_dict("records"),
                 "patience": self.patience.to_dict("records"),
                 "tests": [test.plain_data() for test in self.tested],
+                "load": None if self.load is None else self.load.plain_data(),
                 "servers": None if self.servers is None else self.servers.plain_data(),
                 "balking": None if self.balking is None else self.balking.plain_data(),
                 "balking_laws": {

@@ -3,9 +3,9 @@ r"""How long jobs take and how long they wait for it, as a log tells: which law,
 The exponential law is kept where its test does not fail, or where it fails but is near enough: cv^2 between 0.9 and 1.1
 and a distance of distribution functions below 0.02. One law serves all classes where they are not told apart, or where
 their means differ by less than 5 %. The mean is always that of the durations themselves, for the gain depends on it
-first; a law's own estimate of it is only as good as the law. Services of 0 have no place in these laws: they are told, and
-where there are more than a few the durations themselves are taken (an empirical law). Where the best law is far off (more than 0.05), it also
-gets the durations' coefficient of variation.
+first; a law's own estimate of it is only as good as the law. Where the best law is far off (more than 0.05), it also
+gets the durations' coefficient of variation. Services of 0 have no place in these laws: they are told, and where there
+are more than 3 % of them the durations themselves are taken (an empirical law).
 """
 
 from __future__ import annotations
