@@ -168,7 +168,8 @@ class ArrivalsFit(Finding):
     def _changes(self) -> Tested:
         assert self.changes is not None
         levels = [level.rate / self.rate.rate if self.pattern is None else level.rate for level in self.changes.levels]
-        verdict = f"rejected: {len(self.changes.points)} changes" if self.changes.points else "kept"
+        count = len(self.changes.points)
+        verdict = f"rejected: {count} change{'s' if count > 1 else ''}" if count else "kept"
         effect = f"levels {min(levels):.2g} to {max(levels):.2g} of the mean" if self.changes.points else "none"
         return Tested("the level never changes for good", self.name, math.nan, self.changes.p_value, verdict, effect)
 

@@ -65,6 +65,12 @@ class BalkingTest(Finding):
     level: float = LEVEL
 
     @property
+    def per_job_words(self) -> str:
+        """The change of the rate for each job more, in percent with its sign."""
+        change = 100.0 * self.per_job
+        return f"{change:+.2g} %" if abs(change) < 10.0 else f"{change:+,.0f} %"
+
+    @property
     def direction(self) -> str:
         """In a word: none, balking or attraction."""
         if not self.p_value < ALPHA:

@@ -351,5 +351,5 @@ def _law_words(law: CrowdLaw, name: str) -> str:
 def _balking_row(found: BalkingTest, *, confounded: bool) -> Tested:
     verdict = "kept" if found.direction == "none" else f"rejected: {found.direction}"
     verdict = "cannot be told: the rate moves" if confounded else verdict
-    effect = "" if math.isnan(found.per_job) else f"{100 * found.per_job:+.2g} % for each job more"
+    effect = "" if math.isnan(found.per_job) else f"{found.per_job_words} for each job more"
     return Tested("arrivals do not depend on the state", "all", found.slope, found.p_value, verdict, effect)

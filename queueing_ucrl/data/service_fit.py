@@ -162,9 +162,9 @@ class ServiceFits(Finding):
             test = part.fit.exponential
             verdict = "kept" if not test.rejected else "rejected, near enough" if part.is_near else "rejected"
             verdict = "rejected: zeros" if part.seen else verdict
-            effect = (
-                f"cv² {part.fit.moments.cv2:.3g} ({part.fit.moments.cv2_low:.3g} to {part.fit.moments.cv2_high:.3g})"
-            )
+            seen = part.fit.moments
+            within = f" ({seen.cv2_low:.3g} to {seen.cv2_high:.3g})" if math.isfinite(seen.cv2_high) else ""
+            effect = f"cv² {seen.cv2:.3g}{within}"
             what = "service is exponential (Anderson-Darling)"
             found.append(Tested(what, part.on, test.statistic, test.p_value, verdict, effect))
         if self.same is not None:
