@@ -12,7 +12,7 @@ from queueing_ucrl.data.service_fit import ServiceFits
 from queueing_ucrl.data.tables import JobTable
 
 FAR_ABOVE = 10.0  # times the servers: more work than that is likelier a mistake in a unit
-HINT = "is it in another unit than the times, or does a number stand for one that is not known?"
+HINT = "services may be in another unit than times, or a number may stand for one that is not known"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,11 @@ class Load(Finding):
     def words(self) -> str:
         """A sentence."""
         of = "" if self.servers is None else f", of {self.servers:,}"
-        return f"the work that comes keeps {self.work:,.3g} servers busy{of}"
+        return f"the work that comes keeps {_told(self.work)} servers busy{of}"
+
+
+def _told(value: float) -> str:
+    return f"{value:,.3g}" if value < 1000.0 else f"{value:,.0f}" if value < 1e9 else f"{value:.2g}"
 
 
 def load_of(
@@ -47,5 +51,5 @@ def load_of(
             f"the mean service, {longest.mean:,.4g} {unit}, is longer than the log, {length:,.4g} {unit}: {HINT}"
         )
     if servers is not None and work > FAR_ABOVE * servers:
-        cautions.append(f"the work that comes is {work / servers:,.3g} times what the servers can do: {HINT}")
+        cautions.append(f"the work that comes is {_told(work / servers)} times what the servers can do: {HINT}")
     return Load(work, servers, tuple(cautions))

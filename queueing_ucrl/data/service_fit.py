@@ -125,7 +125,7 @@ class Served(Finding):
             return (
                 f"{zeros / self.fit.moments.count:.3g} of {whose} are 0, so that no law of the table is theirs (cv² "
                 f"{cv2:.3g}, 1 for exponential; the test and the laws are of the others): the durations themselves are "
-                f"taken, {len(self.seen)} of them that stand for all; are these zeros services, or not known?"
+                f"taken, {len(self.seen)} of them that stand for all; such zeros may stand for what is not known"
             )
         if zeros:
             whose = f"{whose}, the {zeros:,} of 0 left out,"

@@ -44,6 +44,7 @@ def test_services_in_another_unit_are_cautioned_against_and_not_simulated_for_ev
     said = " ".join(found.words)
     assert "is longer than the log" in said
     assert "times what the servers can do" in said
+    assert not any(words.endswith("?") or "e+" in words for words in found.words)
     assert found.promise is not None
     assert found.promise.earned is None
     assert not found.promise.is_kept
