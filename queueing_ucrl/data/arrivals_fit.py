@@ -49,6 +49,7 @@ LEAST_DAYS = 2.0  # for a pattern of the clock
 DAYS_THAT_VARY = 10  # for a day factor and for changes that last
 BATCHES = 20
 MOST_BINS = 2000  # of days, in the search for changes that last: more are taken together
+IN_BATCHES = "in batches"
 EXACT = "exact, of Poisson arrivals"
 NO_DAY = 1e-9  # of the most expected in a day: less is a rounding error on a day on which nobody comes
 COARSE = 2.0  # resolutions in a window, at least: in shorter ones jobs lie as they were moved at random
@@ -123,7 +124,7 @@ class ArrivalsFit(Finding):
     def verdict(self) -> str:
         """What its arrivals are, without numbers: classes of the same are told in one sentence."""
         if self.batches is not None:
-            return "in batches"
+            return IN_BATCHES
         if not self.tests:
             coarse = "with time stamps too coarse to test whether they are Poisson: a hundred or more come within two "
             return f"{coarse}of their steps" if self.rate.count >= LEAST_TESTED else "too few to test"
@@ -181,10 +182,8 @@ def arrivals_words(fits: Sequence[ArrivalsFit]) -> list[str]:
         verdicts.setdefault(fit.verdict, []).append(fit)
     found = []
     for verdict, alike in verdicts.items():
-        if alike[0].batches is not None:
-            found += [
-                f"arrivals of {quoted([fit.name])} {fit.batches.words}" for fit in alike if fit.batches is not None
-            ]
+        if verdict == IN_BATCHES:
+            found += [f"arrivals of {quoted([fit.name])} {fit.batches.words}" for fit in alike if fit.batches]
             continue
         parts = [", ".join(p_words(fit.p_value) for fit in alike)] if alike[0].tests else []
         if not alike[0].tests and alike[0].rate.count < LEAST_TESTED:

@@ -15,12 +15,11 @@ from queueing_ucrl.data.refit import SampleSizes, dispersion, redrawn
 from queueing_ucrl.model.batches import BatchSizes
 from queueing_ucrl.simulation.seeding import Randomness
 
-GIVEN = {"servers": 2, "capacity": 10, "rewards": {"job": 1.0}, "holding_costs": {"job": 0.3}}
-
 
 def fitted(times: np.ndarray, seed: int = 7) -> qu.Fit:
     work = np.random.default_rng(seed).exponential(1.0, times.size)
-    return qu.fit(pd.DataFrame({"t": times, "s": work}), "t", service="s", **GIVEN)
+    log = pd.DataFrame({"t": times, "s": work})
+    return qu.fit(log, "t", service="s", servers=2, capacity=10, rewards={"job": 1.0}, holding_costs={"job": 0.3})
 
 
 def in_batches(sizes: BatchSizes, batches: int, seed: int) -> np.ndarray:
@@ -49,8 +48,8 @@ def test_batches_are_fitted_and_the_promise_is_measured_in_their_world(tmp_path:
     assert [row.verdict for row in rows] == ["kept"]
     assert found.promise is not None
     true = qu.Batches(qu.Poisson(0.5), qu.GeometricSizes(2.0))
-    served = {"service": qu.Exponential(1.0), "holding_cost": qu.Linear(0.3)}
-    world = qu.System(2, 10, [qu.JobClass("a", reward=1.0, arrivals=true, **served)])
+    one = qu.JobClass("a", reward=1.0, holding_cost=qu.Linear(0.3), arrivals=true, service=qu.Exponential(1.0))
+    world = qu.System(2, 10, [one])
     policy = qu.FixedPolicy(found.promise.policy)
     earned = [qu.simulate(world, policy, horizon=2e4, seed=k).curve.earned_per_time() for k in range(10)]
     assert found.promise.earned is not None

@@ -55,7 +55,7 @@ def fits_of(shape: float, arrivals: int, logs: int) -> list[ArrivalsFit]:
 def test_short_logs_of_regular_gaps_are_never_called_near_where_they_are_not() -> None:
     """Erlang-2 gaps: half the variance of Poisson counts. 60 arrivals make six windows, which tell little of that."""
     found = fits_of(2.0, 60, 40)
-    unsure = [fit for fit in found if fit.verdict.in_a_word == "rejected, size unknown"]
+    unsure = [fit for fit in found if fit.poisson.in_a_word == "rejected, size unknown"]
     assert len(unsure) > 10
     for fit in unsure:
         assert "from the spread of" in fit.interval or "no interval holds" in fit.interval
