@@ -303,7 +303,9 @@ def _poisson_within(c: JobClass) -> tuple[Poisson | None, DayFactor | None]:
     process = c.arrivals.arrivals if isinstance(c.arrivals, Batches) else c.arrivals
     if isinstance(process, DayFactor) and isinstance(process.arrivals, Poisson):
         return process.arrivals, process
-    return (process, None) if isinstance(process, Poisson) else (None, None)
+    if isinstance(process, Poisson) and isinstance(c.arrivals, Batches):
+        return process, None
+    return None, None
 
 
 def _fitted(poisson: Poisson, own: _Counted, alike: list[_Counted]) -> Poisson:
