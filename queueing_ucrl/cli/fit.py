@@ -42,6 +42,8 @@ Keys of --json:
   service, patience     laws compared: mean, cv, delta_aic, ks, chosen
   tests                 what, on, statistic, p_value, verdict, effect
   servers, balking      what overlapping services and the crowd tell
+  load                  servers that the work keeps busy, servers there,
+                        and what can hardly be (cautions)
   promise               what the M/M plan promises, and earns (with interval)
   missing               keys that hold a "?", and what to put there
   written               the files

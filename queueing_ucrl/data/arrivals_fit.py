@@ -4,9 +4,10 @@ What is decided:
     steps         of the day or the week, where the likelihood pays for them (`rates.step_pattern`) and two days or more
                   were seen;
     a day factor  where counts of ten days or more vary beyond Poisson;
+    batches       where jobs come together (`gap_laws`): then steps, days and tests of Poisson are of batches;
     renewal       arrivals where gaps are not those of a Poisson process (Lewis' and the log test, Holm's correction),
-                  the effect is worth it (variance over mean of counts surely outside 0.8 .. 1.25), and no pattern
-                  needs a Poisson process within.
+                  the effect is worth it (variance over mean of counts outside 0.8 .. 1.25, or not known), another law
+                  of the gaps than the exponential one fits best, and no pattern needs a Poisson process within.
 
 The interval of a rate is Garwood's exact one while arrivals pass as Poisson, and counts of days (ten or more) or of 20
 equal stretches vary no more than Poisson counts do; else it comes from the spread of these counts (`count_spread`), and
@@ -34,30 +35,22 @@ from queueing_ucrl.data.day_levels import (
     day_factor,
     local_day_cv,
 )
-from queueing_ucrl.data.finding import ALPHA, Finding, holm
+from queueing_ucrl.data.finding import ALPHA, Finding
+from queueing_ucrl.data.gap_laws import BatchFit, batches_in, gap_law, law_of_sizes
 from queueing_ucrl.data.observed import counts_in, windows
-from queueing_ucrl.data.poisson_tests import (
-    Dispersion,
-    PoissonTest,
-    local_dispersion,
-    poisson_tests,
-    window_lengths,
-)
+from queueing_ucrl.data.poisson_tests import Dispersion, PoissonTest
+from queueing_ucrl.data.poisson_verdict import LEAST_TESTED, PoissonVerdict, poisson_findings
 from queueing_ucrl.data.rates import RateInterval, StepPattern, rate_interval, step_pattern
-from queueing_ucrl.data.service_laws import law_fits, scaled
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.data.tested import Tested, p_words, quoted
 from queueing_ucrl.model.laws import Law
 
 LEAST_DAYS = 2.0  # for a pattern of the clock
 DAYS_THAT_VARY = 10  # for a day factor and for changes that last
-LEAST_TESTED = 30  # arrivals
 BATCHES = 20
 MOST_BINS = 2000  # of days, in the search for changes that last: more are taken together
-WORTH = (0.8, 1.25)  # variance over mean of counts: within, a Poisson process is near enough
-MOST_FITTED = 50_000  # gaps to which laws are fitted
+IN_BATCHES = "in batches"
 EXACT = "exact, of Poisson arrivals"
-WINDOW = 10.0  # arrivals in a window, for the dispersion
 NO_DAY = 1e-9  # of the most expected in a day: less is a rounding error on a day on which nobody comes
 COARSE = 2.0  # resolutions in a window, at least: in shorter ones jobs lie as they were moved at random
 
@@ -80,6 +73,7 @@ class ArrivalsFit(Finding):
     dispersion: Dispersion | None  # of neighbouring windows
     gaps: Law | None  # of renewal arrivals; None: Poisson
     steps_ratio: float  # twice the log-likelihood ratio of the steps to one rate; 0 without steps
+    batches: BatchFit | None = None  # where jobs come together
     balks: CrowdLaw | None = None  # how it balks; then rates are of all who come, and tests in the clock of that law
 
     @property
@@ -107,15 +101,19 @@ class ArrivalsFit(Finding):
         return self.rate.rate if self.steps is None else self.steps.mean_rate
 
     @property
+    def poisson(self) -> PoissonVerdict:
+        """What the tests of Poisson arrivals come to."""
+        return PoissonVerdict(self.tests, self.p_value, self.dispersion)
+
+    @property
     def is_poisson(self) -> bool:
-        """Whether no test rejects; where none could be made, whether counts vary as they should."""
-        return not self.p_value < ALPHA if self.tests else self.is_near
+        """Whether jobs come one by one, and no test rejects that they are Poisson."""
+        return self.batches is None and self.poisson.passes
 
     @property
     def is_near(self) -> bool:
-        """Whether counts vary as those of a Poisson process, nearly."""
-        found = self.dispersion
-        return found is None or WORTH[0] <= found.index <= WORTH[1] or not found.p_value < ALPHA
+        """Whether jobs come one by one, and counts vary as those of a Poisson process, nearly."""
+        return self.batches is None and self.poisson.is_near
 
     @property
     def words(self) -> str:
@@ -125,32 +123,24 @@ class ArrivalsFit(Finding):
     @property
     def verdict(self) -> str:
         """What its arrivals are, without numbers: classes of the same are told in one sentence."""
+        if self.batches is not None:
+            return IN_BATCHES
         if not self.tests:
             coarse = "with time stamps too coarse to test whether they are Poisson: a hundred or more come within two "
             return f"{coarse}of their steps" if self.rate.count >= LEAST_TESTED else "too few to test"
-        if self.is_poisson:
-            return "close to Poisson: no test rejects it"
-        if self.is_near:
-            return "not quite Poisson, but near enough"
-        kept = (
-            "" if self.gaps is None else f"; taken as renewal arrivals, gaps {self.gaps.kind} of cv {self.gaps.cv:.3g}"
-        )
-        bursts = "in bursts" if self.dispersion is not None and self.dispersion.index > 1 else "more evenly"
-        return f"not Poisson: they come {bursts}{kept}"
+        kept, found = "", self.poisson
+        if self.gaps is not None:
+            regular = " (a timetable)" if not self.gaps.cv else ""
+            kept = f"; taken as renewal arrivals, gaps {self.gaps.kind} of cv {self.gaps.cv:.3g}{regular}"
+        elif not found.passes and not found.is_near:
+            kept = "; taken as Poisson"
+        return f"{found.verdict}{kept}"
 
     def tested(self) -> list[Tested]:
         """Lines for the table of tests."""
-        found = []
-        verdict = "kept" if self.is_poisson else "rejected, near enough" if self.is_near else "rejected"
-        effect = "" if self.dispersion is None else f"variance over mean of counts {self.dispersion.index:.3g}"
-        if self.tests:
-            largest = max(test.statistic for test in self.tests)
-            what = f"arrivals are Poisson ({len(self.tests)} tests together, Holm)"
-            found.append(Tested(what, self.name, largest, self.p_value, verdict, effect))
-        for test in self.tests:
-            name = "Lewis" if test.name == "lewis" else "log"
-            what = f"arrivals are Poisson ({name} test, windows of {test.window:.3g})"
-            found.append(Tested(what, self.name, test.statistic, test.p_value, verdict, effect, part=True))
+        found = self.poisson.tested("arrivals", self.name)
+        if self.batches is not None:
+            found += self.batches.verdict.tested("batches", self.name)
         if self.pattern is not None:
             steps = len(self.pattern.rates)
             verdict = f"{self.pattern.name}, {steps} rates" if steps > 1 else "one rate at all hours"
@@ -179,7 +169,8 @@ class ArrivalsFit(Finding):
     def _changes(self) -> Tested:
         assert self.changes is not None
         levels = [level.rate / self.rate.rate if self.pattern is None else level.rate for level in self.changes.levels]
-        verdict = f"rejected: {len(self.changes.points)} changes" if self.changes.points else "kept"
+        count = len(self.changes.points)
+        verdict = f"rejected: {count} change{'s' if count > 1 else ''}" if count else "kept"
         effect = f"levels {min(levels):.2g} to {max(levels):.2g} of the mean" if self.changes.points else "none"
         return Tested("the level never changes for good", self.name, math.nan, self.changes.p_value, verdict, effect)
 
@@ -191,6 +182,9 @@ def arrivals_words(fits: Sequence[ArrivalsFit]) -> list[str]:
         verdicts.setdefault(fit.verdict, []).append(fit)
     found = []
     for verdict, alike in verdicts.items():
+        if verdict == IN_BATCHES:
+            found += [f"arrivals of {quoted([fit.name])} {fit.batches.words}" for fit in alike if fit.batches]
+            continue
         parts = [", ".join(p_words(fit.p_value) for fit in alike)] if alike[0].tests else []
         if not alike[0].tests and alike[0].rate.count < LEAST_TESTED:
             parts.append(", ".join(str(fit.rate.count) for fit in alike))
@@ -219,29 +213,30 @@ def fit_arrivals(table: JobTable, name: str, *, intervals_only: bool = False) ->
     times = table.times[table.of_class(name)]
     observed = (table.begin, table.end)
     rate = rate_interval(times.size, table.end - table.begin)
-    pattern = _pattern(table, times)
-    inside, parts = tested_times(times, observed, pattern)
-    tests, p, spread = poisson_findings(inside, parts, COARSE * table.resolution)
-    days, changes = _days(table, times, pattern)
-    fit = ArrivalsFit(
-        name,
-        rate,
-        rate.low,
-        rate.high,
-        "",
-        None,
-        pattern,
-        days,
-        changes,
-        tests,
-        p,
-        spread,
-        None,
-        _steps_ratio(pattern, times),
-    )
-    if tests and not fit.is_poisson and not fit.is_near and fit.steps is None and not intervals_only:
-        fit = replace(fit, gaps=_gaps(times, rate.rate))
+    together = batches_in(times, table.resolution)
+    epochs = times if together is None else together[0]
+    pattern, batches = _pattern(table, epochs), None
+    ratio = _steps_ratio(pattern, epochs)
+    days, changes = _days(table, times, pattern, epochs)
+    if together is not None:
+        of_batches = poisson_findings(*tested_times(epochs, observed, pattern), 0.0)
+        sizes = law_of_sizes(together[1])
+        batches = BatchFit(sizes, epochs.size, int(together[1].max()), of_batches)
+        pattern = _of_jobs(pattern, times.size / epochs.size)
+    found = poisson_findings(*tested_times(times, observed, pattern), COARSE * table.resolution)
+    about = (pattern, days, changes, found.tests, found.p_value, found.dispersion, None, ratio, batches)
+    fit = ArrivalsFit(name, rate, rate.low, rate.high, "", None, *about)
+    one_by_one = bool(found.tests) and fit.batches is None and fit.steps is None
+    if one_by_one and not fit.is_poisson and not fit.is_near and not intervals_only:
+        fit = replace(fit, gaps=gap_law(times, rate.rate))
     return _with_interval(fit, table, times)
+
+
+def _of_jobs(pattern: StepPattern | None, mean: float) -> StepPattern | None:
+    """Steps of batches of so many jobs as steps of jobs: the same factors."""
+    if pattern is None:
+        return None
+    return replace(pattern, rates=tuple(rate_interval(mean * step.count, step.exposure) for step in pattern.rates))
 
 
 def tested_times(
@@ -278,20 +273,6 @@ def _steps_ratio(pattern: StepPattern | None, times: FloatArray) -> float:
     return 2.0 * math.fsum(np.log(factors[factors > 0]).tolist())
 
 
-def poisson_findings(
-    times: FloatArray, parts: FloatArray, shortest: float
-) -> tuple[tuple[PoissonTest, ...], float, Dispersion | None]:
-    """Tests in windows that are no shorter than `shortest`, and the dispersion, in as short ones."""
-    if times.size < LEAST_TESTED:
-        return (), math.nan, None
-    lengths = [length for length in window_lengths(times, parts) if length >= shortest]
-    tests = tuple(test for test in poisson_tests(times, lengths, parts) if test.points)
-    adjusted = holm({f"{test.name} {test.window}": test.p_value for test in tests})
-    total = float((parts[:, 1] - parts[:, 0]).sum())
-    spread = local_dispersion(times, max(WINDOW * total / times.size, shortest), parts)
-    return tests, min(adjusted.values(), default=math.nan), None if math.isnan(spread.index) else spread
-
-
 @dataclass(frozen=True)
 class Bins:
     """Counts of days, or of stretches of a shorter log, beside what is expected there if the level never changes."""
@@ -321,13 +302,14 @@ def level_bins(table: JobTable, times: FloatArray, pattern: StepPattern | None) 
 
 
 def _days(
-    table: JobTable, times: FloatArray, pattern: StepPattern | None
+    table: JobTable, times: FloatArray, pattern: StepPattern | None, epochs: FloatArray | None = None
 ) -> tuple[DayFactorFit | None, ChangePoints | None]:
-    """How the level moves: from day to day, or in a shorter log between 20 stretches."""
+    """How the level moves: from day to day, or in a shorter log between 20 stretches; days differ if batches do."""
     bins = level_bins(table, times, pattern)
     if bins is None:
         return None, None
-    level = day_factor(bins.counts, bins.expected) if bins.kind == "day" else None
+    batches = bins if epochs is None or epochs.size == times.size else level_bins(table, epochs, pattern)
+    level = day_factor(batches.counts, batches.expected) if batches is not None and batches.kind == "day" else None
     counts, expected = _grouped(bins.counts, bins.group), _grouped(bins.expected, bins.group)
     return level, change_points(counts, expected, cv=local_day_cv(counts, expected))  # bursts are no change
 
@@ -336,17 +318,6 @@ def _grouped(values: FloatArray, size: int) -> FloatArray:
     """Sums of so many neighbours each; the last may be of fewer."""
     found: FloatArray = np.add.reduceat(values, np.arange(0, values.size, size))
     return found
-
-
-def _gaps(times: FloatArray, rate: float) -> Law | None:
-    """The law of the gaps, with the mean that the rate asks for."""
-    gaps = np.diff(times)
-    gaps = gaps[gaps > 0][:: max(1, gaps.size // MOST_FITTED)]
-    fits, _ = law_fits(gaps)
-    law = next(
-        (fit.law for fit in fits if math.isfinite(fit.law.cv) and fit.kind not in ("uniform", "deterministic")), None
-    )
-    return None if law is None else scaled(law, 1.0 / (rate * law.mean))
 
 
 def _with_interval(fit: ArrivalsFit, table: JobTable, times: FloatArray) -> ArrivalsFit:

@@ -18,6 +18,10 @@ of c as the repetitions show it. D is 1 for Poisson arrivals; where counts vary 
 come in batches, so does U. Hours that were seen once tell nothing. Without a `day` the log is one hour, cut into ten
 repetitions.
 
+Gaps that are not exponential look like a crowd that matters, too: soon after an arrival there are more jobs, and if
+gaps are regular nobody comes yet. So where a class is not Poisson, its rate is compared at the same age, the time since
+its last arrival: rows are then hours and tenths of the gaps of each class. A renewal process has one rate at each age.
+
 A day that is busier than others looks like a crowd that attracts, too: where days differ (`levels.day_factor`), an
 attraction found here may be no more than that.
 """
@@ -25,7 +29,9 @@ attraction found here may be no more than that.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +43,7 @@ from queueing_ucrl.data.observed import Observed, slot_of, within
 
 SLOTS = 24
 REPETITIONS = 10  # of a log without days
+AGES = 10  # since the last arrival
 MOST_STEPS = 200  # of Newton's method
 
 
@@ -58,6 +65,12 @@ class BalkingTest(Finding):
     level: float = LEVEL
 
     @property
+    def per_job_words(self) -> str:
+        """The change of the rate for each job more, in percent with its sign."""
+        change = 100.0 * self.per_job
+        return f"{change:+.2g} %" if abs(change) < 10.0 else f"{change:+,.0f} %"
+
+    @property
     def direction(self) -> str:
         """In a word: none, balking or attraction."""
         if not self.p_value < ALPHA:
@@ -75,15 +88,22 @@ def balking(
     slots: int = SLOTS,
     level: float = LEVEL,
     dispersion: float = 1.0,
+    by_age: Sequence[npt.ArrayLike] = (),
 ) -> BalkingTest:
     """Arrivals (all requests, those turned away too) against the jobs in the system: when they entered and left.
+
+    by_age: the same arrivals by class, each to be compared at the same time since the last of its class.
 
     A job that has not left has the exit inf. The state an arrival sees is the number before it: exits at the same time
     count, entries at the same time do not. dispersion: D.
     """
     from scipy.special import ndtr, ndtri
 
-    table = state_table(arrivals, entries, exits, observed, day=day, slots=slots)
+    every: dict[str, Any] = {"day": day, "slots": slots}
+    if len(by_age):
+        table = _together([state_table(of, entries, exits, observed, ages=True, **every) for of in by_age])
+    else:
+        table = state_table(arrivals, entries, exits, observed, **every)
     counts, exposures = table.counts, table.exposures
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(exposures.sum(axis=1) > 0, counts.sum(axis=1) / exposures.sum(axis=1), 0.0)
@@ -101,7 +121,7 @@ def balking(
         quiet,
         crowded,
         tuple(int(n) for n in counts.sum(axis=0)),
-        tuple(exposures.sum(axis=0).tolist()),
+        tuple((exposures.sum(axis=0) / max(1, len(by_age))).tolist()),
         tuple(expected.tolist()),
         level,
     )
@@ -156,20 +176,50 @@ def state_table(
     *,
     day: float | None = None,
     slots: int = SLOTS,
+    ages: bool = False,
 ) -> StateTable:
-    """Count arrivals, and add up time, in each state of each hour."""
-    _, pairs = within(arrivals, observed)
+    """Count arrivals, and add up time, in each state of each hour; or of each hour and age."""
+    at, pairs = within(arrivals, observed)
     begin, end = float(pairs[0, 0]), float(pairs[-1, 1])
     width = day / slots if day else (end - begin) / REPETITIONS
     shift = 0.0 if day else begin
     first, last = math.ceil((begin - shift) / width), math.floor((end - shift) / width)
     marks = shift + width * np.arange(first, last + 1, dtype=np.float64)
+    since, edges = _ages(at, pairs) if ages else (np.zeros(0), np.zeros(0))
+    if ages:
+        marks = np.concatenate([marks, since, np.add.outer(since, edges).ravel()])
+        marks = marks[(marks > begin) & (marks < end)]
     found = crowd(arrivals, entries, exits, observed, marks)
     middle, length, state, at_arrival, times = found.middle, found.length, found.state, found.at_arrival, found.times
     both = np.concatenate([middle, times])
     hours = slot_of(both, day, slots) if day else np.zeros(both.size, dtype=np.int64)
+    if ages:
+        place = np.concatenate([np.searchsorted(since, middle), np.searchsorted(since, times, side="left")])
+        age = both - since[np.maximum(place - 1, 0)]
+        hours = hours * (edges.size + 1) + np.searchsorted(edges, age)
     repetition = np.floor(both / day) if day else np.minimum(np.floor((both - begin) / width), REPETITIONS - 1)
     return _table(length, state, at_arrival, hours, repetition.astype(np.int64))
+
+
+def _ages(times: FloatArray, pairs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(when ages begin: at arrivals and where looking begins; the ages that cut the gaps into tenths)."""
+    since = np.unique(np.concatenate([pairs[:, 0], times]))
+    return since, np.unique(np.quantile(np.diff(since), np.arange(1, AGES) / AGES)) if since.size > 1 else np.zeros(0)
+
+
+def _together(tables: Sequence[StateTable]) -> StateTable:
+    """The rows of all."""
+    columns = max(table.counts.shape[1] for table in tables)
+
+    def wide(array: FloatArray) -> FloatArray:
+        return np.pad(array, ((0, 0), (0, columns - array.shape[1])))
+
+    return StateTable(
+        np.concatenate([wide(table.counts) for table in tables]),
+        np.concatenate([wide(table.exposures) for table in tables]),
+        np.concatenate([table.correction for table in tables]),
+        np.concatenate([table.uncertainty for table in tables]),
+    )
 
 
 def _table(length: FloatArray, state: IntArray, at_arrival: IntArray, hours: IntArray, days: IntArray) -> StateTable:

@@ -27,12 +27,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray, IntArray
-from queueing_ucrl.data.arrivals_fit import COARSE, ArrivalsFit, fit_arrivals, poisson_findings
+from queueing_ucrl.data.arrivals_fit import COARSE, ArrivalsFit, fit_arrivals
 from queueing_ucrl.data.balking import Crowd, crowd
 from queueing_ucrl.data.balking_laws import Candidate, candidates, likeliest, log_likelihood
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.finding import ALPHA, holm
 from queueing_ucrl.data.occupancy import Stays, fit_balking, known_stays
+from queueing_ucrl.data.poisson_verdict import poisson_findings
 from queueing_ucrl.data.rates import StepPattern, rate_interval
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.model.balking import BalkingTable
@@ -116,6 +117,11 @@ def clustering(fit: ArrivalsFit) -> float:
     return found.index if found is not None and found.p_value < ALPHA and found.index > 1.0 else 1.0
 
 
+def has_memory(fit: ArrivalsFit) -> bool:
+    """Whether jobs come one by one but not as a Poisson process: when the last came then matters, as a crowd does."""
+    return fit.batches is None and not fit.poisson.passes
+
+
 def _crowd_of(fit: ArrivalsFit, table: JobTable, stays: Stays, capacity: int | None) -> tuple[Crowd, int, _Cells]:
     """Who was there when; how many numbers of jobs there are; and arrivals and time by these and the clock."""
     times, observed = table.times[table.of_class(fit.name)], (table.begin, table.end)
@@ -149,7 +155,7 @@ def with_balking(
     rate = total / float((joins[: counts.size] * exposures).sum())
     low, high = _rate_range(tried, best, counts, exposures)
     clock = _clock(there, cells.place, joins, rate * factors)
-    tests, p, spread = poisson_findings(clock[0], np.array([[0.0, clock[1]]]), COARSE * table.resolution * rate)
+    verdict = poisson_findings(clock[0], np.array([[0.0, clock[1]]]), COARSE * table.resolution * rate)
     complete = table.decisions is not None
     asked, lasted = cells.counts.sum(axis=0), (factors[:, None] * cells.exposures).sum(axis=0)
     cells_of = (tuple(asked.tolist()), tuple(lasted.tolist()))
@@ -163,9 +169,9 @@ def with_balking(
         high=high,
         interval=INTERVAL,
         spread=None,
-        tests=tests,
-        p_value=p,
-        dispersion=spread,
+        tests=verdict.tests,
+        p_value=verdict.p_value,
+        dispersion=verdict.dispersion,
         gaps=None,
     )
 
@@ -204,8 +210,11 @@ def fit_all_arrivals(
     if stays is None:
         return found
     tell("who balks")
-    looked_at = {name: clustering(fit) for name, fit in found.items() if fit.rate.count}
-    tests = {name: fit_balking(table, stays, name, dispersion) for name, dispersion in looked_at.items()}
+    tests = {
+        name: fit_balking(table, stays, name, clustering(fit), by_age=has_memory(fit))
+        for name, fit in found.items()
+        if fit.rate.count
+    }
     adjusted = holm({name: test.p_value for name, test in tests.items() if not math.isnan(test.p_value)})
     for name, p in adjusted.items():
         if p < ALPHA and tests[name].slope < 0.0:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_table, arrivals_words
 from queueing_ucrl.data.balking import BalkingTest
-from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals
+from queueing_ucrl.data.balking_fit import clustering, fit_all_arrivals, has_memory
 from queueing_ucrl.data.crowd_law import CrowdLaw
 from queueing_ucrl.data.fitted_world import Given, given_values, world_blocks
 from queueing_ucrl.data.known_logs import OF_JOBS, known_jobs, told_unit
+from queueing_ucrl.data.load import Load, load_of
 from queueing_ucrl.data.occupancy import fit_balking, fit_servers, known_stays
 from queueing_ucrl.data.promise import Promise, promise_of
 from queueing_ucrl.data.scenario_text import Block, tables_of, text_of
@@ -76,6 +77,12 @@ class Fit:
         if self.balking is not None:
             found.append(_balking_row(self.balking, confounded=self.is_confounded))
         return found
+
+    @property
+    def load(self) -> Load | None:
+        """How much work comes, in servers; None where the log does not tell how long services take."""
+        servers = next((value for block in self.blocks for key, value, _ in block.entries if key == "servers"), None)
+        return load_of(self.table, self.arrivals, self.services, servers if isinstance(servers, int) else None)
 
     @property
     def balks(self) -> bool:
@@ -146,7 +153,9 @@ class Fit:
         found += [part.words for part in self.services.parts]
         found += [part.unknown for part in self.services.parts if part.unknown]
         if not self.services.parts:
-            found.append("the log does not tell how long services take")
+            zeros = self.services.all_zero
+            why = f": all {zeros:,} that it has take 0" if zeros else ""
+            found.append(f"the log does not tell how long services take{why}")
         if self.services.same is not None:
             differs = "differs by class" if self.services.by_class else "is taken as the same for all classes"
             ratio = f"largest ratio of means {self.services.same.largest_ratio:.3g}"
@@ -154,6 +163,9 @@ class Fit:
         if self.balking is not None:
             found.append(_balking_words(self.balking, held=self.balks, confounded=self.is_confounded))
             found += [_law_words(fit.balks, name) for name, fit in self.arrivals.items() if fit.balks is not None]
+        load = self.load
+        if load is not None:
+            found += [load.words, *load.cautions]
         if self.servers is not None:
             found.append(f"servers, as overlapping services tell: {self.servers.words}")
         return found
@@ -178,6 +190,7 @@ class Fit:
                 "service": self.service.to_dict("records"),
                 "patience": self.patience.to_dict("records"),
                 "tests": [test.plain_data() for test in self.tested],
+                "load": None if self.load is None else self.load.plain_data(),
                 "servers": None if self.servers is None else self.servers.plain_data(),
                 "balking": None if self.balking is None else self.balking.plain_data(),
                 "balking_laws": {
@@ -268,7 +281,8 @@ def fit_table(table: JobTable, given: Given, *, seed: int = 0, tell: OnStage = l
     tell("servers and balking")
     found, stays = fit_servers(table), known_stays(table)
     clustered = max((clustering(fit) for fit in arrivals.values()), default=1.0)
-    crowd = None if stays is None else fit_balking(table, stays, dispersion=clustered)
+    memory = any(has_memory(fit) for fit in arrivals.values())
+    crowd = None if stays is None else fit_balking(table, stays, dispersion=clustered, by_age=memory)
     blocks, notes = world_blocks(table, arrivals, services, patiences, found, given)
     missing = _missing(blocks)
     system = None if missing else given.system_of(tables_of(blocks))
@@ -351,5 +365,5 @@ def _law_words(law: CrowdLaw, name: str) -> str:
 def _balking_row(found: BalkingTest, *, confounded: bool) -> Tested:
     verdict = "kept" if found.direction == "none" else f"rejected: {found.direction}"
     verdict = "cannot be told: the rate moves" if confounded else verdict
-    effect = "" if math.isnan(found.per_job) else f"{100 * found.per_job:+.2g} % for each job more"
+    effect = "" if math.isnan(found.per_job) else f"{found.per_job_words} for each job more"
     return Tested("arrivals do not depend on the state", "all", found.slope, found.p_value, verdict, effect)

@@ -10,7 +10,7 @@ from typing import Any
 
 from queueing_ucrl.data.arrivals_fit import ArrivalsFit
 from queueing_ucrl.data.crowd_law import law_of_balking
-from queueing_ucrl.data.scenario_text import Block, law_table, rounded
+from queueing_ucrl.data.scenario_text import Block, law_table, rounded, sizes_value
 from queueing_ucrl.data.server_count import ServerCount
 from queueing_ucrl.data.service_fit import EVERYBODY, PatienceFits, Served, ServiceFits
 from queueing_ucrl.data.tables import JobTable
@@ -301,7 +301,12 @@ def _put_arrivals(block: Block, fit: ArrivalsFit, table: JobTable) -> None:
         return
     if fit.balks is not None:
         counted = f"of all who come, those who balk too; {counted}"
-    block.put("arrival_rate", rounded(fit.mean_rate), counted, fit.words)
+    if fit.batches is not None:
+        sizes = fit.batches.sizes
+        batches = {"kind": "batches", "rate": rounded(fit.mean_rate / sizes.mean), "sizes": sizes_value(sizes)}
+        block.put("arrivals", batches, f"{counted}; rate of jobs {fit.mean_rate:.6g}", fit.words)
+    else:
+        block.put("arrival_rate", rounded(fit.mean_rate), counted, fit.words)
     if fit.balks is not None:
         law = fit.balks
         block.put("balking", law_of_balking(law.law), f"{law.words} ({law.evidence})", *filter(None, [law.caution]))

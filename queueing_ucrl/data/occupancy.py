@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -75,12 +76,18 @@ def known_stays(table: JobTable) -> Stays | None:
     return Stays(table.times[inside], exits[inside])
 
 
-def fit_balking(table: JobTable, stays: Stays, name: str | None = None, dispersion: float = 1.0) -> BalkingTest:
+def fit_balking(
+    table: JobTable, stays: Stays, name: str | None = None, dispersion: float = 1.0, *, by_age: bool = False
+) -> BalkingTest:
     """Whether arrivals, of one class or of all, depend on the number in the system; their counts vary `dispersion`
-    times as Poisson counts do.
+    times as Poisson counts do. by_age: compared at the same time since the last arrival of the class.
     """
-    times = table.times if name is None else table.times[table.of_class(name)]
-    return balking(times, stays.entries, stays.exits, (table.begin, table.end), day=_day(table), dispersion=dispersion)
+    names = table.names if name is None else [name]
+    classes = [table.times[table.of_class(one)] for one in names]
+    times, observed = table.times if name is None else classes[0], (table.begin, table.end)
+    apart = [of for of in classes if of.size] if by_age else []
+    more: dict[str, Any] = {"day": _day(table), "dispersion": dispersion, "by_age": apart}
+    return balking(times, stays.entries, stays.exits, observed, **more)
 
 
 def _day(table: JobTable) -> float | None:

@@ -1,7 +1,8 @@
 """What the plan for the M/M/c/S queue of the same means promises, and what it earns in the world that was fitted.
 
 The plan suffers little from laws that are not exponential and arrivals that are not Poisson; the promise suffers more.
-Both are reported, the second with its interval, by a short simulation on the compiled engine.
+Both are reported, the second with its interval, by a short simulation on the compiled engine. Where services are so
+long against the time between arrivals that a replication would have more than MOST_ARRIVALS, it is not measured.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from queueing_ucrl.simulation.settings import RunSettings
 from queueing_ucrl.simulation.simulate import GuaranteeWarning
 
 REPLICATIONS = 20
+MOST_ARRIVALS = 2_000_000  # in a replication
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,10 @@ class Promise(Finding):
 
     policy: Policy
     promised: float | None  # None: no trustworthy answer in double precision
-    earned: Estimate | None  # None: the promise is exact
+    earned: Estimate | None  # None: the promise is exact, or was not measured
     horizon: float
     replications: int
+    unmeasured: str = ""  # why it was not measured
 
     @property
     def share(self) -> float:
@@ -45,14 +48,15 @@ class Promise(Finding):
     def is_kept(self) -> bool:
         """Whether what it earns cannot be told from what it promises."""
         if self.promised is None or self.earned is None:
-            return self.promised is not None
+            return self.promised is not None and not self.unmeasured
         return abs(self.promised - self.earned.mean) <= self.earned.half_width
 
     def plain_data(self) -> dict[str, Any]:
         """For JSON."""
         earned = None if self.earned is None else self.earned.plain_data()
         levels = None if self.policy.control_levels is None else list(self.policy.control_levels)
-        return {"promised": self.promised, "earned": earned, "control_levels": levels, "horizon": self.horizon}
+        found = {"promised": self.promised, "earned": earned, "control_levels": levels, "horizon": self.horizon}
+        return {**found, "unmeasured": self.unmeasured} if self.unmeasured else found
 
 
 def promise_of(system: System, *, seed: int = 0, on_step: Callable[[int, int], None] | None = None) -> Promise:
@@ -61,6 +65,10 @@ def promise_of(system: System, *, seed: int = 0, on_step: Callable[[int, int], N
     if isinstance(system, Queue) and not system.drifts:
         return Promise(policy, promised, None, 0.0, 0)
     horizon, warm_up = replication_length(system, None, None)
+    arrivals = horizon * system.total_arrival_rate
+    if arrivals > MOST_ARRIVALS:
+        why = f"a run that forgets how it began would need {arrivals:,.2g} arrivals, services are so long"
+        return Promise(policy, promised, None, 0.0, 0, why)
     grid = (warm_up, horizon) if warm_up > 0.0 else (horizon,)
     settings = RunSettings(horizon, seed=seed, engine="compiled", grid=grid)
     values = []

@@ -9,6 +9,8 @@ new spread of the days that of moments,
 Where the log's counts by blocks vary D times as much as Poisson ones, and no day factor says so, the level of the log
 is drawn too: gamma of mean 1 and variance (D - 1) / (jobs expected), so that their number has D times the variance.
 
+Batches: the same of batches; as many sizes as came are drawn, and their law is fitted to them (geometric: the mean).
+
 A pattern that classes share is fitted to all of them. Other processes keep their shape, and get the rate of a count.
 Where a class balks, jobs that ask come at the rate lambda times the mean of b(s) over the time e_s that the log has
 with s jobs there; each falls into state s with probability b(s) e_s / sum_u b(u) e_u, and the law is fitted to them.
@@ -34,8 +36,9 @@ from queueing_ucrl.data.balking_laws import refitted_law
 from queueing_ucrl.data.shape_equations import gamma_shape, weibull_law, weibull_shape
 from queueing_ucrl.elementary import exp, expm1, log, logs, power, powers
 from queueing_ucrl.model.arrivals import Poisson, Renewal
-from queueing_ucrl.model.batches import Batches
+from queueing_ucrl.model.batches import Batches, BatchSizes, EmpiricalSizes, GeometricSizes
 from queueing_ucrl.model.laws import (
+    Deterministic,
     Empirical,
     Erlang,
     Exponential,
@@ -55,6 +58,7 @@ from queueing_ucrl.variates import Exponentials, Gammas
 
 Rng = Callable[[int, str], np.random.Generator]  # a generator for a class and a purpose
 SMALLEST_CV = 1e-6  # of days that differ
+MOST_DRAWN = 20_000  # durations of an empirical law: few that are listed stand for many
 NOBODY = 0.5  # jobs that came, where nobody did: a rate must be positive
 
 
@@ -195,13 +199,15 @@ def _summed(places: IntArray, values: FloatArray, size: int) -> FloatArray:
 
 
 def dispersion(c: JobClass, times: FloatArray, starts: Sequence[float], length: float) -> float:
-    """D = sum_b (N_b - m_b)^2 / m_b / (n - 1) of the jobs N_b in n blocks, m_b as the fitted pattern says.
+    """D = sum_b (N_b - m_b)^2 / m_b / (n - 1) of the jobs, or batches, N_b in n blocks, m_b as the pattern says.
 
     1 where it is not above what Poisson counts have (chi-squared at 1 %), or the process has a spread of its own.
     """
     poisson, days = _poisson_within(c)
     if poisson is None or days is not None or not isinstance(poisson.pattern, Steps | Steady) or len(starts) < 2:
         return 1.0
+    if isinstance(c.arrivals, Batches):
+        times = np.unique(times)
     counts = (
         np.diff(np.searchsorted(times, [[start, start + length] for start in starts]), axis=1).ravel().astype(float)
     )
@@ -243,12 +249,26 @@ def _arrivals(system: System, sizes: SampleSizes, rng: Rng) -> list[JobClass]:
         fitted = _fitted(asking, counted[i], [counted[k] for k in alike])
         c = _balking_anew(c, int(counted[i].counts.sum()), sizes, rng(i, "fit states"))
         fitted = Poisson(fitted.base_rate / _asking(c, sizes), fitted.pattern)
-        if days is None:
+        within = fitted if days is None else DayFactor(fitted, counted[i].cv, days.period)
+        if isinstance(c.arrivals, Batches):
+            sizes_anew = _sizes_anew(c.arrivals.sizes, int(counted[i].counts.sum()), rng(i, "fit sizes"))
+            classes[i] = replace(c, arrival_rate=math.nan, pattern=Steady(), arrivals=Batches(within, sizes_anew))
+        elif days is None:
             classes[i] = replace(c, arrival_rate=fitted.base_rate, pattern=fitted.pattern)
         else:
-            within = DayFactor(fitted, counted[i].cv, days.period)
             classes[i] = replace(c, arrival_rate=math.nan, pattern=Steady(), arrivals=within)
     return classes
+
+
+def _sizes_anew(sizes: BatchSizes, count: int, rng: np.random.Generator) -> BatchSizes:
+    """The law of sizes fitted to so many batches."""
+    if not count or not isinstance(sizes, GeometricSizes | EmpiricalSizes):
+        return sizes  # of a fixed size nothing is left open
+    drawn = np.empty(count)
+    sizes.stream(rng).fill(drawn)
+    if isinstance(sizes, GeometricSizes):
+        return GeometricSizes(math.fsum(drawn.tolist()) / count)
+    return EmpiricalSizes(drawn.astype(np.int64).tolist())
 
 
 def _asking(c: JobClass, sizes: SampleSizes) -> float:
@@ -274,11 +294,17 @@ def _balking_anew(c: JobClass, count: int, sizes: SampleSizes, rng: np.random.Ge
 
 
 def _poisson_within(c: JobClass) -> tuple[Poisson | None, DayFactor | None]:
-    """The Poisson process by which a class comes, and the factors of its days; (None, None) for any other process."""
+    """The Poisson process by which jobs of a class, or batches of them, come, and the factors of its days.
+
+    (None, None) for any other process.
+    """
     if c.arrivals is None:
         return Poisson(c.arrival_rate, c.pattern), None
-    if isinstance(c.arrivals, DayFactor) and isinstance(c.arrivals.arrivals, Poisson):
-        return c.arrivals.arrivals, c.arrivals
+    process = c.arrivals.arrivals if isinstance(c.arrivals, Batches) else c.arrivals
+    if isinstance(process, DayFactor) and isinstance(process.arrivals, Poisson):
+        return process.arrivals, process
+    if isinstance(process, Poisson) and isinstance(c.arrivals, Batches):
+        return process, None
     return None, None
 
 
@@ -329,6 +355,8 @@ def _scaled(process: Any, factor: float) -> Any:
             return None if within is None else replace(process, arrivals=within)
         case Renewal(law=Exponential(rate=rate)):
             return Renewal(Exponential(factor * rate))
+        case Renewal(law=Deterministic(value=value)):
+            return Renewal(Deterministic(value / factor))
         case Renewal(law=Gamma() | LogNormal() | Weibull() | Erlang() | HyperExponential() | Pareto() as law):
             return Renewal(replace(law, mean=law.mean / factor))
     return None
@@ -358,7 +386,7 @@ def refitted(law: Law, count: int, rng: np.random.Generator) -> Law:
         return Exponential(law.rate * count / float(total[0]))
     if not isinstance(law, Erlang | Gamma | HyperExponential | LogNormal | Pareto | Uniform | Weibull | Empirical):
         return law
-    values = np.empty(law.values.size if isinstance(law, Empirical) else count)
+    values = np.empty(max(law.values.size, min(count, MOST_DRAWN)) if isinstance(law, Empirical) else count)
     law.stream(rng).fill(values)
     if isinstance(law, Empirical):
         return Empirical(values)

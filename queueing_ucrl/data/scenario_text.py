@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
+from queueing_ucrl.model.batches import BatchSizes, EmpiricalSizes, FixedSizes
 from queueing_ucrl.model.laws import (
     Deterministic,
+    Empirical,
     Erlang,
     Exponential,
     Gamma,
@@ -49,11 +51,24 @@ def law_table(law: Law) -> dict[str, Any]:
             numbers = {"mean": rounded(law.mean), "cv": rounded(law.cv)}
         case Pareto():
             numbers = {"mean": rounded(law.mean), "shape": rounded(law.shape)}
+        case Empirical():
+            numbers = {"values": [rounded(value) for value in law.values.tolist()]}
         case Uniform():
             numbers = {"low": rounded(law.low), "high": rounded(law.high)}
         case _:
             raise TypeError(f"a scenario file has no law {type(law).__name__}")
     return {"kind": law.kind, **numbers}
+
+
+def sizes_value(sizes: BatchSizes) -> Any:
+    """The sizes of batches as they stand in a scenario file: a number, a list, or a table."""
+    match sizes:
+        case FixedSizes():
+            return sizes.size
+        case EmpiricalSizes():
+            return list(sizes.values)
+        case _:
+            return {"kind": sizes.kind, "mean": rounded(sizes.mean)}
 
 
 def toml_value(value: Any) -> str:

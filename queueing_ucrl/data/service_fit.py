@@ -4,7 +4,8 @@ The exponential law is kept where its test does not fail, or where it fails but 
 and a distance of distribution functions below 0.02. One law serves all classes where they are not told apart, or where
 their means differ by less than 5 %. The mean is always that of the durations themselves, for the gain depends on it
 first; a law's own estimate of it is only as good as the law. Where the best law is far off (more than 0.05), it also
-gets the durations' coefficient of variation.
+gets the durations' coefficient of variation. Services of 0 have no place in these laws: they are told, and where there
+are more than 3 % of them the durations themselves are taken (an empirical law).
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from queueing_ucrl.data.rates import RateInterval, rate_interval
 from queueing_ucrl.data.service_laws import SameLaw, ServiceFit, fit_service, largest_ratio, same_law, scaled
 from queueing_ucrl.data.tables import JobTable
 from queueing_ucrl.data.tested import Tested, p_words
-from queueing_ucrl.model.laws import SMALLEST_CV, Exponential, Gamma, HyperExponential, Law, LogNormal, Weibull
+from queueing_ucrl.model.laws import (
+    SMALLEST_CV,
+    Empirical,
+    Exponential,
+    Gamma,
+    HyperExponential,
+    Law,
+    LogNormal,
+    Weibull,
+)
 
 LEAST = 10  # durations of a class, to be looked at by itself
 MOST_TESTED = 20_000  # durations of a class in tests and fits: more would tell nothing new, and take minutes
@@ -31,6 +41,8 @@ NEAR_CV2 = (0.9, 1.1)
 NEAR_DISTANCE = 0.02
 NEAR_MEANS = 1.05
 FAR = 0.05  # distance of distribution functions: a law that is so far off has the moments of the durations instead
+MOST_ZEROS = 0.03  # of durations: with more, no law without zeros is near
+MOST_LISTED = 100  # durations in an empirical law
 EVERYBODY = "all"
 
 
@@ -46,6 +58,11 @@ def _of_moments(law: Law, cv: float) -> Law:
     return Gamma(law.mean, cv) if cv >= SMALLEST_CV else law
 
 
+def listed(values: FloatArray) -> FloatArray:
+    """So many durations that stand for all of them: the means of equal parts, in order."""
+    return np.array([part.mean() for part in np.array_split(np.sort(values), min(values.size, MOST_LISTED))])
+
+
 @dataclass(frozen=True)
 class Served(Finding):
     """The service of a class, or of all."""
@@ -59,6 +76,7 @@ class Served(Finding):
     count: int
     running: int  # more that were under way when the log ended
     total: float  # of all of them
+    seen: tuple[float, ...] = ()  # durations that stand for all of them, where too many are 0 for any law
 
     @property
     def unknown(self) -> str:
@@ -78,6 +96,9 @@ class Served(Finding):
     @property
     def law(self) -> Law:
         """What goes into the scenario, with the mean of the durations."""
+        if self.seen:
+            values = np.array(self.seen)
+            return Empirical(values * (self.mean / float(values.mean())))
         if not self.fit.exponential.rejected or self.is_near:
             return Exponential(1.0 / self.mean)
         law = self.fit.best.law
@@ -99,7 +120,15 @@ class Served(Finding):
     def words(self) -> str:
         """A sentence."""
         whose = "service times" if self.on == EVERYBODY else f"service times of {self.on}"
-        cv2 = self.fit.moments.cv2
+        cv2, zeros = self.fit.moments.cv2, self.fit.zeros_set_aside
+        if self.seen:
+            return (
+                f"{zeros / self.fit.moments.count:.3g} of {whose} are 0, so that no law of the table is theirs (cv² "
+                f"{cv2:.3g}, 1 for exponential; the test and the laws are of the others): the durations themselves are "
+                f"taken, {len(self.seen)} of them that stand for all; such zeros may stand for what is not known"
+            )
+        if zeros:
+            whose = f"{whose}, the {zeros:,} of 0 left out,"
         tested = f"{p_words(self.fit.exponential.p_value)}; cv² {cv2:.3g}, 1 for exponential"
         if not self.fit.exponential.rejected:
             return f"{whose} pass as exponential ({tested})"
@@ -120,6 +149,7 @@ class ServiceFits(Finding):
     parts: tuple[Served, ...]
     same: SameLaw | None
     by_class: bool
+    all_zero: int = 0  # services, all of them of 0
 
     def of(self, name: str) -> Served | None:
         """The service of a class; None where it is not known."""
@@ -131,9 +161,10 @@ class ServiceFits(Finding):
         for part in self.parts:
             test = part.fit.exponential
             verdict = "kept" if not test.rejected else "rejected, near enough" if part.is_near else "rejected"
-            effect = (
-                f"cv² {part.fit.moments.cv2:.3g} ({part.fit.moments.cv2_low:.3g} to {part.fit.moments.cv2_high:.3g})"
-            )
+            verdict = "rejected: zeros" if part.seen else verdict
+            seen = part.fit.moments
+            within = f" ({seen.cv2_low:.3g} to {seen.cv2_high:.3g})" if math.isfinite(seen.cv2_high) else ""
+            effect = f"cv² {seen.cv2:.3g}{within}"
             what = "service is exponential (Anderson-Darling)"
             found.append(Tested(what, part.on, test.statistic, test.p_value, verdict, effect))
         if self.same is not None:
@@ -171,12 +202,15 @@ def _served(on: str, works: FloatArray, running: FloatArray, intervals_only: boo
     count, total = works.size, math.fsum([*works.tolist(), *running.tolist()])
     about = (count, running.size, total)
     more = f"; {running.size:,} still under way count as longer" if running.size else ""
-    if not fit.exponential.rejected:
+    seen: tuple[float, ...] = ()
+    if fit.zeros_set_aside > MOST_ZEROS * fit.moments.count:
+        seen = tuple(listed(works).tolist())
+    if not fit.exponential.rejected and not seen:
         rate = rate_interval(count, total)  # of an exponential law the interval is exact
         ends = (total / count, 1.0 / rate.high, 1.0 / rate.low)
         return Served(on, fit, *ends, f"exact, of exponential services{more}", *about)
     found = mean_interval(works, running)
-    part = Served(on, fit, found.mean, found.low, found.high, f"Student's, corrected for skewness{more}", *about)
+    part = Served(on, fit, found.mean, found.low, found.high, f"Student's, corrected for skewness{more}", *about, seen)
     if math.isfinite(part.law.cv):
         return part
     return replace(
@@ -208,7 +242,7 @@ def fit_services(table: JobTable, *, intervals_only: bool = False) -> ServiceFit
     known, running = ~np.isnan(table.works), ~np.isnan(table.running)
     everybody = table.works[known]
     if everybody.size < LEAST or not np.any(everybody > 0):
-        return ServiceFits((), None, False)
+        return ServiceFits((), None, False, 0 if np.any(everybody > 0) else everybody.size)
     samples = {name: table.works[known & table.of_class(name)] for name in table.names}
     enough = {name: works for name, works in samples.items() if works.size >= LEAST and np.any(works > 0)}
     compared = {name: thinned(works) for name, works in enough.items()}

@@ -48,6 +48,7 @@ from queueing_ucrl.model.quantiles import student_quantile
 SIMULATIONS = 4999
 LARGEST_SIMULATED = 1000  # services in a simulated sample
 PERMUTATIONS = 999
+EQUAL = 1e-12  # of the mean: durations that differ by less differ by rounding errors
 MOST_PLACES = 1000  # at which distribution functions of classes are compared
 SEED = 20_190_212  # of simulated null laws, jitters and permutations: any; fixed, so that a log has one answer
 
@@ -103,7 +104,7 @@ def moments(values: npt.ArrayLike, *, level: float = LEVEL) -> Moments:
     y = x / unit
     mean = math.fsum(y.tolist()) / n
     apart = y - mean
-    if n < 2 or not np.any(apart):
+    if n < 2 or np.all(np.abs(apart) <= EQUAL * mean):
         cv2 = 0.0 if n > 1 and mean > 0 else math.nan
         return Moments(n, mean * unit, *(math.nan,) * 2, cv2, *(math.nan,) * 3, float(x.min()), float(x.max()), level)
     variance = math.fsum((apart * apart).tolist()) / (n - 1)

@@ -12,9 +12,10 @@ import numpy as np
 
 from queueing_ucrl.accounts.steady_state import LEVEL
 from queueing_ucrl.arrays import FloatArray
-from queueing_ucrl.data.arrivals_fit import WORTH, ArrivalsFit, arrivals_words, level_bins, tested_times
+from queueing_ucrl.data.arrivals_fit import ArrivalsFit, arrivals_words, level_bins, tested_times
 from queueing_ucrl.data.observed import slot_exposure, slot_of
 from queueing_ucrl.data.poisson_tests import poisson_numbers
+from queueing_ucrl.data.poisson_verdict import WORTH
 from queueing_ucrl.data.rates import StepPattern, rate_interval
 from queueing_ucrl.data.tested import p_words
 from queueing_ucrl.report.charts import REFERENCE, Chart, Columns, Key, lines, rounded, thinned

@@ -84,6 +84,11 @@ def promise_words(fit: Fit) -> list[str]:
     promise, per = fit.promise, Units(fit.table.unit).per_time
     if promise is None or promise.promised is None:
         return []
+    if promise.unmeasured:
+        return [
+            f"The plan for the M/M/c/S queue of the same means promises {number(promise.promised, 6)} per {per}; what "
+            f"it earns in the world that was fitted was not measured: {promise.unmeasured}."
+        ]
     if promise.earned is None:
         return [f"The best policy for these numbers earns {number(promise.promised, 6)} per {per}."]
     earned = with_interval(promise.earned.mean, promise.earned.half_width)

@@ -339,7 +339,7 @@ def _balking_chart(fit: Fit) -> Chart:
     said = verdict.get(found.direction, "a crowd goes with more arrivals")
     if fit.is_confounded:
         said = "this log cannot tell: its rate moves beyond the hours of the day, and when it is high many are there"
-    change = f"{100.0 * found.per_job:+.2g} % for each job more"
+    change = f"{found.per_job_words} for each job more"
     words = (
         f"Do arrivals depend on how many are there? {said[:1].upper()}{said[1:]} ({p_words(found.p_value)}; {change})."
     )

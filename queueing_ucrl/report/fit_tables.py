@@ -131,7 +131,13 @@ def _print_promise(console: Console, fit: Fit) -> None:
     if promise is None or promise.promised is None:
         return
     per = f"per {fit.table.unit[:-1]}" if fit.table.unit else "per unit of time"
-    if promise.earned is None:
+    if promise.unmeasured:
+        print_words(
+            console,
+            f"The plan for the M/M/c/S queue of the same means promises {number(promise.promised, 6)} {per}; what it "
+            f"earns in the world that was fitted was not measured: {promise.unmeasured}.",
+        )
+    elif promise.earned is None:
         print_words(console, f"The best policy for these numbers earns {number(promise.promised, 6)} {per}.")
     else:
         earned = with_interval(promise.earned.mean, promise.earned.half_width)

@@ -205,7 +205,7 @@ def told_to_balk(p_values: list[float], monkeypatch: pytest.MonkeyPatch) -> list
     names, asked = list(table.names), []
     tests = dict(zip(names, p_values, strict=True))
 
-    def tested(table: object, stays: object, name: str, dispersion: float) -> SimpleNamespace:
+    def tested(table: object, stays: object, name: str, dispersion: float, *, by_age: bool) -> SimpleNamespace:
         return SimpleNamespace(p_value=tests[name], slope=-0.1)
 
     def with_law(fit: ArrivalsFit, *_: object) -> ArrivalsFit:

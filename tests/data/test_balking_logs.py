@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_paths import rush, served_jobs, shy, steady
+from scipy.stats import binom
 
+import queueing_ucrl as qu
 from queueing_ucrl.data.balking import balking, state_table
 
 
@@ -110,3 +113,49 @@ def test_mistakes_are_named() -> None:
         balking([1.0], [1.0], [], (0.0, 2.0))
     with pytest.raises(ValueError, match="must not leave before they enter"):
         balking([1.0], [1.5], [0.5], (0.0, 2.0))
+
+
+def renewal_log(rng: np.random.Generator, shape: float, jobs: int, slope: float = 0.0) -> np.ndarray:
+    """(arrival, end) at four servers with services of mean 3: gamma gaps, of which each job there sends some away."""
+    free, found, time = [0.0] * 4, [], 0.0
+    while len(found) < jobs:
+        time += rng.gamma(shape, 1.0 / shape)
+        there = sum(end > time for _, end in found[-60:])
+        if rng.random() < np.exp(slope * there):
+            k = int(np.argmin(free))
+            free[k] = max(time, free[k]) + rng.exponential(3.0)
+            found.append((time, free[k]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("shape", "as_poisson"), [(2.0, 0.3), (0.4, 0.3), (1.0, 0.0)])
+def test_at_the_same_age_gaps_that_are_not_exponential_are_no_balking(shape: float, as_poisson: float) -> None:
+    """5 % of 100 logs, at most what is as rare as 0.001; without the age the test fails in many of them."""
+    rng = np.random.default_rng(3)
+    logs = [renewal_log(rng, shape, 400) for _ in range(100)]
+    at_age = [balking(a, a, b, (0.0, a[-1]), by_age=[a]).p_value < 0.05 for a, b in map(np.transpose, logs)]
+    assert sum(at_age) <= binom.isf(0.001, 100, 0.05)
+    whatever = [balking(a, a, b, (0.0, a[-1])).p_value < 0.05 for a, b in map(np.transpose, logs)]
+    assert np.mean(whatever) >= as_poisson
+
+
+def test_at_the_same_age_who_balks_is_found() -> None:
+    a, b = renewal_log(np.random.default_rng(4), 2.0, 3000, -0.1).T
+    found = balking(a, a, b, (0.0, a[-1]), by_age=[a])
+    assert found.low < -0.1 < found.high < 0.0
+    halves = balking(a, a, b, (0.0, a[-1]), by_age=[a[::2], a[1::2]])
+    assert sum(halves.counts) == a.size
+    assert sum(halves.exposures) == pytest.approx(a[-1])
+
+
+def test_a_fit_does_not_say_that_people_balk_where_gaps_are_regular() -> None:
+    """Erlang-2 gaps: most logs were told to balk, and many were modelled so."""
+    rng = np.random.default_rng(6)
+    said = 0
+    for _ in range(12):
+        jobs = renewal_log(rng, 2.0, 800)
+        log = pd.DataFrame({"t": jobs[:, 0], "b": jobs[:, 0], "e": jobs[:, 1]})
+        found = qu.fit(log, "t", start="b", end="e")
+        assert found.balking is not None
+        said += found.balks or found.balking.direction == "balking"
+    assert said <= binom.isf(0.001, 12, 0.05)
