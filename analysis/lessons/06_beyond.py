@@ -173,7 +173,7 @@ def _():
 
 @app.cell(hide_code=True)
 def _(limit_checked, price):
-    mo.md(f"""
+    mo.md(rf"""
     For a gap of 0.1 and a sigma of 1.5 the integral is {limit_checked[0]:.5f}, the formula {limit_checked[1]:.5f}. The price of
     the grid: {price(1.1):.3f} for 1.1, {price(2.0):.3f} for doubling.
 
