@@ -50,6 +50,7 @@ class RawTable:
     name: str  # of the file, for messages
     marks: Callable[[IntArray], list[int]] | None = None  # of whole rows: equal ones have the same
     elsewhere: int = 0  # how many of the repeated are of another file
+    width: int = 0  # how many columns the table has, named or not; 0: it is not known
 
 
 def checked_path(path: Path) -> bytes:
@@ -97,9 +98,8 @@ def frame_source(frame: pd.DataFrame, wanted: Sequence[str], findings: Findings,
     for column in chosen.columns:
         _refuse_compound(name, column, chosen[column])
     lines = np.arange(1, len(frame) + 1, dtype=np.int64)
-    return RawTable(
-        {c: chosen[c] for c in chosen.columns}, lines, _repeated(chosen, lambda rows: frame.iloc[rows]), name
-    )
+    repeated = _repeated(chosen, lambda rows: frame.iloc[rows])
+    return RawTable({c: chosen[c] for c in chosen.columns}, lines, repeated, name, width=frame.shape[1])
 
 
 def _refuse_compound(name: str, column: str, values: pd.Series) -> None:
@@ -161,6 +161,7 @@ def _parquet(path: Path, wanted: Sequence[str], findings: Findings) -> RawTable:
             raw = frame_source(frame, wanted, findings, words)
             if raw.repeated.any():
                 raw = replace(raw, repeated=_repeated(frame, lambda alike: _rows(file, alike)))
+            raw = replace(raw, width=len(known))
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"{words}: cannot be read as Parquet ({shown(str(error))})") from None
     return replace(raw, marks=lambda rows: _marks(path, rows))
@@ -244,7 +245,12 @@ def _csv(path: Path, encoding: str, wanted: Sequence[str], findings: Findings) -
     columns = {c: pd.Series(v, dtype=object) for c, v in zip(dict.fromkeys(wanted), cells, strict=True)}
     repeated = pd.DataFrame({**columns, "all cells": marks}).duplicated().to_numpy()
     return RawTable(
-        columns, np.asarray(lines, dtype=np.int64), repeated, words, lambda rows: [marks[k] for k in rows.tolist()]
+        columns,
+        np.asarray(lines, dtype=np.int64),
+        repeated,
+        words,
+        lambda rows: [marks[k] for k in rows.tolist()],
+        width=len(header),
     )
 
 

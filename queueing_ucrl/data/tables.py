@@ -257,7 +257,8 @@ def _read(source: Any, columns: Columns, findings: Findings, name: str) -> tuple
     whole = {c: pd.concat([t.columns[c] for t in tables], ignore_index=True) for c in tables[0].columns}
     repeated = repeated_across(tables, [path.stem if columns.job_class is None else "" for path in paths])
     elsewhere = int(np.sum(repeated)) - sum(int(np.sum(t.repeated)) for t in tables)
-    raw = RawTable(whole, np.concatenate(lines), repeated, ", ".join(t.name for t in tables), None, elsewhere)
+    together, width = ", ".join(t.name for t in tables), max(t.width for t in tables)
+    raw = RawTable(whole, np.concatenate(lines), repeated, together, None, elsewhere, width)
     return raw, np.concatenate(stems)
 
 
@@ -580,14 +581,20 @@ def _worth_jitter(rounding: Rounding, columns: Columns, gap: float) -> bool:
 
 
 def _repeated(draft: _Draft, clock: FloatArray, columns: Columns, rounding: Rounding) -> None:
-    """Rows that are there twice, in every column: a mistake where stamps are fine, likely where they are rounded."""
+    """Rows that are there twice, in every column: a mistake where stamps are fine; likely where they are rounded, or
+    where no column beside time and class could tell jobs that came together apart.
+    """
     alike = draft.raw.repeated & draft.keep
     if not alike.any() or columns.count is not None:
         return
     different = np.unique(clock[draft.keep]).size
     often = rounding.ties - draft.raw.elsewhere > 0.01 * different  # many jobs share a stamp: two may well be alike
-    coarse = rounding.rounded and often
-    draft.tell("duplicate of a row above", alike, f"{KEPT}, since stamps are rounded" if coarse else LEFT_OUT)
+    done = LEFT_OUT
+    if often and rounding.rounded:
+        done = f"{KEPT}, since stamps are rounded"
+    elif often and 0 < draft.raw.width <= len({columns.time, columns.job_class} - {None}):
+        done = f"{KEPT}: no column tells jobs that came together from a row that was written twice"
+    draft.tell("duplicate of a row above", alike, done)
 
 
 def _counts(draft: _Draft, columns: Columns, rows: IntArray) -> IntArray:

@@ -165,6 +165,25 @@ def test_duplicates_are_kept_where_stamps_are_rounded(tmp_path: Path) -> None:
     assert np.array_equal(table.times, read(tmp_path, [f"{t},a,1.0" for t in stamps], seed=3).times)
 
 
+@pytest.mark.parametrize("form", ["csv", "frame"])
+def test_jobs_that_come_together_are_kept_where_no_column_tells_them_apart(tmp_path: Path, form: str) -> None:
+    """A batch of three looks like a row written three times; two alike among many would be a mistake."""
+    rng = np.random.default_rng(8)
+    epochs = np.cumsum(rng.exponential(size=200))
+    stamps = np.repeat(epochs, rng.integers(1, 4, 200))
+    once = np.append(epochs, epochs[7])
+    kinds = {}
+    for name, times in (("batches", stamps), ("written twice", np.sort(once))):
+        frame = pd.DataFrame({"t": times, "k": "a"})
+        frame.to_csv(tmp_path / "log.csv", index=False)
+        found = read_jobs(frame if form == "frame" else tmp_path / "log.csv", Columns("t", "k"))
+        kinds[name] = {rows.kind: rows.done for rows in found.bad_rows}["duplicate of a row above"]
+        assert len(found) == (stamps.size if name == "batches" else epochs.size)
+        assert kinds[name].startswith("kept: no column" if name == "batches" else "left out")
+    served = pd.DataFrame({"t": stamps, "k": "a", "s": 1.0})
+    assert len(read_jobs(served, Columns("t", "k", "s"))) == epochs.size
+
+
 def test_jobs_by_a_timetable_are_no_rounded_stamps(tmp_path: Path) -> None:
     """On a grid of 1 and never two at once: chance would have given a hundred ties."""
     table = read(tmp_path, [f"{k},a,1.0" for k in range(300)])
