@@ -228,8 +228,8 @@ class SteppedRuns:
         self.comparator, self.horizon, self.policy = comparator, horizon, policy
         self.kernels: list[SteppedKernel | None] = [None] * count
         self._like: SteppedKernel | None = None  # its state has the shapes of all
-        self._addresses = np.zeros((count, 0), dtype=np.int64)
-        self._states = np.zeros((count, 0), dtype=np.uint8)  # a run's arrays are neighbours, whom the processor knows
+        self._addresses = np.zeros((0, 0), dtype=np.int64)
+        self._states = np.zeros((0, 0), dtype=np.uint8)  # a run's arrays are neighbours, whom the processor knows
         self.door, m = Door.of(count), len(system.classes)
         paid_at = np.array([PAID_AT[c.reward_at] for c in system.classes], dtype=np.int64)
         amounts = np.zeros((count, m)), np.zeros(count)
@@ -244,17 +244,40 @@ class SteppedRuns:
             if self.policy is not None:
                 kernel.show_rows_of(self.policy)
             if self._like is None:
-                self._like, arrays, count = kernel, _arrays(kernel.state), len(self.kernels)
-                self._addresses = np.zeros((count, len(arrays)), dtype=np.int64)
-                self._states = np.zeros((count, sum(map(_bytes_of, arrays))), dtype=np.uint8)
-            kernel.state = _moved(kernel.state, self._states[w])
-            self.kernels[w] = kernel
-            self._addresses[w] = [array.ctypes.data for array in _arrays(kernel.state)]
+                self._like = kernel
+                self._make_room(kernel)
+            self._place(w, kernel)
             self.door.decision[w] = self.door.let_in[w] = NOBODY
             self.door.decided[w] = False
             self._payments.before[w] = self._cost[w] = 0.0
             self._charged[w] = 0.0
         self._go_on(np.array(runs, dtype=np.int64))
+
+    def _make_room(self, like: SteppedKernel) -> None:
+        """For the states of all runs."""
+        arrays, count = _arrays(like.state), len(self.kernels)
+        self._addresses = np.zeros((count, len(arrays)), dtype=np.int64)
+        self._states = np.zeros((count, sum(map(_bytes_of, arrays))), dtype=np.uint8)
+
+    def _place(self, w: int, kernel: SteppedKernel) -> None:
+        """Where compiled code finds run w."""
+        kernel.state = _moved(kernel.state, self._states[w])
+        self.kernels[w] = kernel
+        self._addresses[w] = [array.ctypes.data for array in _arrays(kernel.state)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_addresses", "_states")}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """A copy, here or in another process, has memory of its own: addresses are never copied."""
+        vars(self).update(kept)
+        if self._like is None:
+            self._addresses, self._states = np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.uint8)
+            return
+        self._make_room(self._like)
+        for w, kernel in enumerate(self.kernels):
+            if kernel is not None:
+                self._place(w, kernel)
 
     def decide(self, runs: IntArray, admit: BoolArray) -> None:
         """What is done with the jobs at the doors of these runs; they go on to their next arrivals."""
