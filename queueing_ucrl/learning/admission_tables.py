@@ -48,10 +48,15 @@ class AdmissionTable:
         return Policy(self.policy.admits[:, [self.classes.index(name) for name in classes]])
 
 
+def check_size(size: int) -> None:
+    """Of a file, in bytes."""
+    if size > LARGEST_FILE:
+        raise ValueError(f"is larger than any admission table ({LARGEST_FILE:,} bytes)")
+
+
 def read_table(content: bytes, suffix: str) -> AdmissionTable:
     """The table that a file holds; a ValueError says what is wrong with it."""
-    if len(content) > LARGEST_FILE:
-        raise ValueError(f"is larger than any admission table ({LARGEST_FILE:,} bytes)")
+    check_size(len(content))
     return _from_csv(content) if suffix == ".csv" else _from_npz(content)
 
 
@@ -95,17 +100,23 @@ def _from_csv(content: bytes) -> AdmissionTable:
 
 def _from_npz(content: bytes) -> AdmissionTable:
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            sizes = {one.filename: one.file_size for one in archive.infolist()}
-        if sum(sizes.values()) > LARGEST_FILE:
-            raise ValueError(f"unpacks to more than any admission table ({LARGEST_FILE:,} bytes)")
-        if not {"admits.npy"} <= sizes.keys() <= {"admits.npy", "classes.npy"}:
-            raise ValueError(f"must hold the arrays admits and, if wanted, classes, got {shown(sorted(sizes))}")
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            found: dict[str, Any] = dict(arrays)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError, MemoryError) as error:
+        found = _unpacked(content)
+        names = found.get("classes")
+        if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
+            raise ValueError("its array `classes` must be a list of names")
+        return AdmissionTable(Policy(found["admits"]), None if names is None else tuple(names.tolist()))
+    except ValueError:
+        raise
+    except Exception as error:  # of zipfile, zlib or numpy's reader of headers, whichever the damage meets first
         raise ValueError(f"is no .npz file: {shown(error)}") from None
-    names = found.get("classes")
-    if names is not None and (names.ndim != 1 or names.dtype.kind != "U"):
-        raise ValueError("its array `classes` must be a list of names")
-    return AdmissionTable(Policy(found["admits"]), None if names is None else tuple(names.tolist()))
+
+
+def _unpacked(content: bytes) -> dict[str, Any]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        sizes = {one.filename: one.file_size for one in archive.infolist()}
+    if sum(sizes.values()) > LARGEST_FILE:
+        raise ValueError(f"unpacks to more than any admission table ({LARGEST_FILE:,} bytes)")
+    if not {"admits.npy"} <= sizes.keys() <= {"admits.npy", "classes.npy"}:
+        raise ValueError(f"must hold the arrays admits and, if wanted, classes, got {shown(sorted(sizes))}")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from queueing_ucrl.files import is_plain_file
-from queueing_ucrl.learning.admission_tables import SUFFIXES, AdmissionTable, read_table
+from queueing_ucrl.learning.admission_tables import SUFFIXES, AdmissionTable, check_size, read_table
 from queueing_ucrl.learning.agents import Agent, AgentOptions, TabulatedAgent
 from queueing_ucrl.learning.controller import Controller, Knowledge, Session
 from queueing_ucrl.messages import shown, shown_path
@@ -98,6 +98,8 @@ class FileAgent(AgentOptions):
         try:
             if not is_plain_file(self.path):
                 raise ValueError(f"{where} is not there")
+            if not self.needs_trust:
+                self._check_size(where)
             content = self.path.read_bytes()
         except OSError as error:
             raise ValueError(f"{where} cannot be read ({error.strerror})") from None
@@ -109,6 +111,13 @@ class FileAgent(AgentOptions):
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
         return self._with("opened_as", _Loaded(digest, held))
+
+    def _check_size(self, where: str) -> None:
+        """Before it is read."""
+        try:
+            check_size(self.path.stat().st_size)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
 
     def _agent(self, content: bytes) -> Agent:
         options = {one.name: getattr(self, one.name) for one in fields(AgentOptions)}
@@ -146,7 +155,7 @@ def load_model(content: bytes, deterministic: bool = True) -> Any:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             keys = json.loads(archive.read("data")).keys()
-    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError):
+    except Exception:  # of zipfile, zlib or json, whichever the damage meets first
         raise ValueError("is no agent of Stable-Baselines3") from None
     algorithm = next((name for key, name in ALGORITHMS.items() if key in keys), None)
     if algorithm is None:

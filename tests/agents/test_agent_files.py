@@ -19,7 +19,8 @@ from typer.main import get_command
 import queueing_ucrl as qu
 from queueing_ucrl.cli import app
 from queueing_ucrl.experiments.campaign import identity, run_scenario, with_files_opened
-from queueing_ucrl.learning.admission_tables import read_table, write_table
+from queueing_ucrl.learning.admission_tables import LARGEST_FILE, read_table, write_table
+from queueing_ucrl.learning.agent_files import FileAgent, load_model
 
 NAMES = ("gold", "basic")
 LEVELS = qu.Policy.trunk_reservation([6, 2], 6)
@@ -116,6 +117,68 @@ def test_wrong_tables_are_told_by_their_name(tmp_path, name):
     assert words in result.stderr
     assert "Traceback" not in result.output
     assert not out.exists()
+
+
+def header(shape: str) -> bytes:
+    """An .npz whose array says that it has this shape."""
+    text = b"{'descr': '|b1', 'fortran_order': False, 'shape': %s, }\n" % shape.encode()
+    return packed("admits.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\x01" * 40)
+
+
+@pytest.mark.parametrize("shape", ["(True, 2)", "(99999999999999999999999, 2)", "(" * 5000, "(-1, 2)", "(2.0, 2)"])
+def test_headers_that_no_array_has_are_refused_in_words(tmp_path, shape):
+    (tmp_path / "table.npz").write_bytes(header(shape))
+    result = program("run", str(scenario(tmp_path, "table.npz")), "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2, result.output
+    assert "table.npz" in result.stderr
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_table_is_a_table_or_an_error_in_words(save):
+    rng, buffer = np.random.default_rng(15), io.BytesIO()
+    save(buffer, admits=rng.random((200, 3)) < 0.5, classes=np.array(["a", "b", "c"]))
+    refused = 0
+    for _ in range(600):
+        damaged = bytearray(buffer.getvalue())
+        for place in rng.integers(len(damaged), size=rng.integers(1, 4)).tolist():
+            damaged[place] = int(rng.integers(256))
+        try:
+            read_table(bytes(damaged), ".npz").policy_for(200, ["a", "b", "c"])
+        except ValueError:
+            refused += 1
+    assert refused > 100
+
+
+def agent_zip(data: bytes, method: int = zipfile.ZIP_STORED) -> bytearray:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("data", data)
+    return bytearray(buffer.getvalue())
+
+
+def damaged_zips():
+    deep = agent_zip(b"[" * 200_000)
+    encrypted, unknown, bent = agent_zip(b"{}"), agent_zip(b"{}"), agent_zip(b"{}" + b" " * 999, zipfile.ZIP_DEFLATED)
+    directory = encrypted.index(b"PK\x01\x02")
+    encrypted[6] = encrypted[directory + 8] = 1
+    unknown[8] = unknown[directory + 10] = 99
+    bent[34] = 0xFF
+    return {"deep": deep, "encrypted": encrypted, "unknown": unknown, "bent": bent}
+
+
+@pytest.mark.parametrize("kind", ["deep", "encrypted", "unknown", "bent"])
+def test_a_damaged_agent_is_an_error_in_words(kind):
+    with pytest.raises(ValueError, match="is no agent of Stable-Baselines3"):
+        load_model(bytes(damaged_zips()[kind]))
+
+
+def test_a_table_that_is_too_large_is_not_even_read(tmp_path, monkeypatch):
+    with (tmp_path / "table.csv").open("wb") as file:
+        file.truncate(LARGEST_FILE + 1)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("it is read"))
+    with pytest.raises(ValueError, match=r"table\.csv: is larger than any admission table"):
+        FileAgent("table.csv").placed(tmp_path).opened()
 
 
 class Runs:
