@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -138,6 +138,16 @@ class TabulatedAgent(Controller):
         return ""
 
 
+def _normaliser(policy: Any) -> Callable[[Any], Any] | None:
+    """How a model of Stable-Baselines3 that learned under VecNormalize had its observations changed; None: not at all.
+
+    (x - mean) / sqrt(variance + epsilon), clipped, with the moments as they are now.
+    """
+    learned_under = getattr(policy, "get_vec_normalize_env", None)
+    normalising = learned_under() if callable(learned_under) else None
+    return None if normalising is None else normalising.normalize_obs
+
+
 def has_predict(policy: Any) -> bool:
     """Whether it is asked as the libraries of Gymnasium ask."""
     return callable(getattr(policy, "predict", None))
@@ -150,6 +160,7 @@ class Asked:
         self.agent, self.encoder = agent, encoder
         self.who = f"agent {agent.name}"
         self._check_spaces()
+        self.normalised = _normaliser(agent.policy)
 
     def _check_spaces(self) -> None:
         """Of a policy that says what it observes and does: whether that is what it will be shown and asked."""
@@ -172,8 +183,10 @@ class Asked:
 
     def answer(self, observation: npt.NDArray[Any], rng: np.random.Generator | None = None) -> Any:
         """What the policy says; an exception of its own in words."""
-        agent = self.agent
+        agent, shown_rows = self.agent, observation
         try:
+            if self.normalised is not None:
+                observation = self.normalised(observation)
             if not has_predict(agent.policy):
                 return agent.policy(observation) if rng is None else agent.policy(observation, rng)
             if rng is None:
@@ -185,7 +198,7 @@ class Asked:
             words = shortened(printable(str(error)), LONGEST_WORDS).replace("\n", " ")
             raise ValueError(
                 f"{self.who}: its policy raises {type(error).__name__} ({words}) when it is shown "
-                f"{shown(observation.tolist())}"
+                f"{shown(shown_rows.tolist())}"
             ) from error
         if not isinstance(answer, tuple):
             return answer

@@ -49,6 +49,34 @@ def at_random(observation, rng):
     return rng.random() < 0.5
 
 
+@dataclass(frozen=True)
+class Normalised:
+    """As a model of Stable-Baselines3 that learned under VecNormalize: its rule is one of what that makes of it."""
+
+    worlds: bool = True
+
+    def get_vec_normalize_env(self):
+        return self if self.worlds else None
+
+    def normalize_obs(self, observation):
+        return ((observation - 0.25) / 2.0).astype(np.float32)
+
+    def predict(self, observation, deterministic=True):
+        rows = np.asarray(observation)
+        return (rows[..., 0] < (0.5 - 0.25) / 2.0 if self.worlds else rows[..., 0] < 0.5).astype(int), None
+
+
+@pytest.mark.parametrize("tabulated", [True, False])
+@pytest.mark.filterwarnings("ignore::queueing_ucrl.GuaranteeWarning")
+def test_what_learned_under_normalised_observations_is_shown_them(tabulated):
+    raw, normalised = (
+        qu.simulate(QUEUE, qu.Agent(Normalised(worlds), tabulated=tabulated), horizon=60.0, seed=3, log=True)
+        for worlds in (False, True)
+    )
+    assert normalised.events.equals(raw.events)
+    assert 0 < normalised.ledger.rejected.sum()
+
+
 class Shared:
     """A `predict` that draws from the random numbers that all programs share."""
 
