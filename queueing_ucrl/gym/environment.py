@@ -14,7 +14,9 @@ from queueing_ucrl.accounts.regret import RegretCurve
 from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.gym.task import make_task
 from queueing_ucrl.learning.observations import Rows
+from queueing_ucrl.learning.option_checks import check_flag
 from queueing_ucrl.messages import shown
+from queueing_ucrl.model.checks import whole
 from queueing_ucrl.model.system import System
 from queueing_ucrl.scenario import Scenario
 from queueing_ucrl.simulation.event_log import MemoryLog
@@ -51,7 +53,10 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
         hour: bool = False,
         environment: bool = False,
         log: bool = False,
+        render_mode: None = None,
     ) -> None:
+        check_render_mode(render_mode)
+        check_flag("log", log)
         self.task = make_task(scenario, system, horizon, reward, observation, time, hour, environment)
         self.observation_space = self.task.observation_space
         self.action_space = spaces.Discrete(2)
@@ -86,11 +91,12 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
         With a seed it is replication 0 of `simulate` with that seed, without one the next replication of the same
         seed; options={"replication": k}: replication k.
         """
+        seed = None if seed is None else whole(seed, "seed", 0)
         first = seed is not None or self._seed is None
         replication = replication_in(options, 0 if first else self._replication + 1)
         super().reset(seed=seed)
         if seed is not None:
-            self._seed = int(seed)
+            self._seed = seed
         elif self._seed is None:
             self._seed = int(self.np_random.integers(2**63))
         self._replication = replication
@@ -164,6 +170,12 @@ class AdmissionControl(gymnasium.Env[Rows, np.int64]):
         return {f"episode_{kind}": float(values[-1]) for kind, values in curve.rewards.items()}
 
 
+def check_render_mode(given: Any) -> None:
+    """There is nothing to see; a TypeError, as of an option that is not there, is what other libraries look for."""
+    if given is not None:
+        raise TypeError(f"render_mode must be None: there are no pictures of an environment, got {shown(given)}")
+
+
 def replication_in(options: dict[str, Any] | None, otherwise: int, others: str = "") -> int:
     """The replication that options of a reset ask for; others: what else they may hold, for the message."""
     if not isinstance(options, (dict, type(None))):
@@ -189,9 +201,9 @@ def as_array(given: Any) -> np.ndarray[Any, Any]:
 
 def checked_action(action: Any) -> bool:
     """Whether to admit; an error for all but 0 and 1."""
-    whole = as_array(action)
-    if whole.shape != () or whole.dtype.kind not in "iub":
+    given = as_array(action)
+    if given.shape != () or given.dtype.kind not in "iub":
         raise TypeError(f"an action must be the whole number 0 (reject) or 1 (admit), got {shown(action)}")
-    if whole not in (0, 1):
+    if given not in (0, 1):
         raise ValueError(f"an action must be 0 (reject) or 1 (admit), got {shown(action)}")
-    return bool(whole)
+    return bool(given)

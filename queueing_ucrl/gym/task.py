@@ -17,6 +17,7 @@ from queueing_ucrl.arrays import IntArray
 from queueing_ucrl.gym.advice import Advice, AdviceInTime, best_advice
 from queueing_ucrl.learning.fixed_policies import AdmitAll
 from queueing_ucrl.learning.observations import Observations, Rows
+from queueing_ucrl.learning.option_checks import check_flag
 from queueing_ucrl.messages import shown
 from queueing_ucrl.model.servers import Shifts
 from queueing_ucrl.model.system import System
@@ -79,8 +80,7 @@ def make_task(
 ) -> Task:
     """Checked, or an error in words."""
     for name, flag in (("time", time), ("hour", hour), ("environment", environment)):
-        if not isinstance(flag, (bool, np.bool_)):
-            raise ValueError(f"{name} must be true or false, got {shown(flag)}")
+        check_flag(name, flag)
     system, horizon = _world(scenario, system, horizon)
     check_run(system, AdmitAll(), RunSettings(horizon))
     if reward not in REWARDS:

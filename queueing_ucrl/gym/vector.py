@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from queueing_ucrl.accounts.regret import RegretCurve
 from queueing_ucrl.arrays import BoolArray, FloatArray, IntArray
-from queueing_ucrl.gym.environment import as_array, replication_in
+from queueing_ucrl.gym.environment import as_array, check_render_mode, replication_in
 from queueing_ucrl.gym.task import make_task
 from queueing_ucrl.learning.observations import Rows
 from queueing_ucrl.messages import shown
@@ -25,6 +25,10 @@ from queueing_ucrl.simulation.stepping.many_runs import stepped_runs
 from queueing_ucrl.simulation.stepping.plain_loop import NOBODY
 
 MASKED = " and reset_mask"
+INSTEAD = {
+    "log": ": only one world by itself keeps an event log",
+    "max_episode_steps": ": an episode ends at the horizon, say horizon=",
+}
 
 
 class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
@@ -47,7 +51,12 @@ class AdmissionControlVector(VectorEnv[Rows, IntArray, Any]):
         hour: bool = False,
         environment: bool = False,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        render_mode: None = None,
+        **others: Any,
     ) -> None:
+        check_render_mode(render_mode)
+        for name in others:
+            raise TypeError(f"many worlds at once have no option {name}{INSTEAD.get(name, '')}")
         self.num_envs = whole(num_envs, "num_envs")
         self.task = make_task(scenario, system, horizon, reward, observation, time, hour, environment)
         self.metadata = {"render_modes": [], "autoreset_mode": _mode(autoreset_mode)}

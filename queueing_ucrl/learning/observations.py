@@ -52,7 +52,7 @@ class Observations:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, positive(getattr(self, name), name))
         if self.kind not in KINDS:
-            raise ValueError(f"the kind of an observation must be {' or '.join(KINDS)}, got {shown(self.kind)}")
+            raise ValueError(f"observation must be {' or '.join(KINDS)}, got {shown(self.kind)}")
         if self.kind == "integers" and self.horizon is not None:
             raise ValueError('elapsed time is no whole number: it can be shown in observations of the kind "box" only')
 

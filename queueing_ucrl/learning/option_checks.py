@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
+
+import numpy as np
 
 from queueing_ucrl.learning.controller import Knowledge
+from queueing_ucrl.messages import shown
 from queueing_ucrl.model.system import Queue
 
 SOLVERS = ("pi-b", "pi", "vi", "vi-ae", "lp")
@@ -20,8 +24,16 @@ def check_choice(name: str, value: str, *choices: str) -> None:
 
 def check_positive(name: str, value: float | None) -> None:
     """An option that must be a positive number, if it is given; of a size that can be multiplied and divided by."""
-    if value is not None and (isinstance(value, bool) or not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER):
-        raise ValueError(f"{name} must be a positive number from 1e-100 to 1e100, got {value}")
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real) or not (1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER):
+        raise ValueError(f"{name} must be a positive number from 1e-100 to 1e100, got {value!r}")
+
+
+def check_flag(name: str, flag: object) -> None:
+    """An option that is true or false."""
+    if not isinstance(flag, (bool, np.bool_)):
+        raise ValueError(f"{name} must be true or false, got {shown(flag)}")
 
 
 def check_period(name: str, value: float, knowledge: Knowledge, least: float = SHORTEST_PERIOD) -> None:

@@ -16,7 +16,7 @@ from generators import paper_queue
 
 pytest.importorskip("gymnasium")
 
-from queueing_ucrl.gym import AdmissionControl, AdmissionControlVector  # noqa: E402
+from queueing_ucrl.gym import AdmissionControl, AdmissionControlVector
 
 ROOT = Path(__file__).parents[2]
 PLAIN: dict[str, Any] = {"system": paper_queue(), "horizon": 60.0}
@@ -99,4 +99,4 @@ def test_a_copy_of_one_world_goes_on_alone(options: dict[str, Any], log: bool) -
         assert going_on(way(original), 200) == expected
     twin = copy.deepcopy(original)
     assert going_on(original, 200) == expected
-    assert not log or going_on(twin, 200) == expected and twin.events.equals(original.events)
+    assert not log or (going_on(twin, 200) == expected and twin.events.equals(original.events))

@@ -20,7 +20,7 @@ import queueing_ucrl as qu
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from queueing_ucrl.gym import ID, AdmissionControl  # noqa: E402
+from queueing_ucrl.gym import ID, AdmissionControl, AdmissionControlVector  # noqa: E402
 from queueing_ucrl.gym.advice import AdviceInTime  # noqa: E402
 from queueing_ucrl.solvers.periodic import periodic_optimum  # noqa: E402
 
@@ -283,6 +283,20 @@ def test_an_action_out_of_range_is_refused(action: Any) -> None:
         environment.step(action)
 
 
+@pytest.mark.parametrize("seed", [True, 1.5, "ab", -1])
+def test_seeds_that_are_no_whole_numbers_are_refused(seed: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="seed must be a whole number of at least 0"):
+        AdmissionControl(system=paper_queue(), horizon=10.0).reset(seed=seed)
+
+
+def test_there_are_no_pictures() -> None:
+    for made in (gymnasium.make, gymnasium.make_vec):
+        assert made(ID, scenario="quickstart", render_mode=None).render_mode is None
+    for made in (AdmissionControl, AdmissionControlVector):
+        with pytest.raises(TypeError, match="render_mode must be None: there are no pictures"):
+            made(scenario="quickstart", render_mode="rgb_array")
+
+
 def test_steps_out_of_turn_are_refused() -> None:
     environment = AdmissionControl(system=paper_queue(), horizon=2.0)
     for call in (lambda: environment.step(0), environment.action_masks):
@@ -312,6 +326,8 @@ def test_steps_out_of_turn_are_refused() -> None:
         ({"scenario": "quickstart", "environment": True}, "the system has none"),
         ({"scenario": "quickstart", "observation": "integers", "time": True}, "no whole number"),
         ({"scenario": "quickstart", "time": "no"}, "time must be true or false, got 'no'"),
+        ({"scenario": "quickstart", "log": "no"}, "log must be true or false, got 'no'"),
+        ({"scenario": "quickstart", "observation": 3}, "observation must be box or integers, got 3"),
     ],
 )
 def test_what_cannot_be_an_environment_is_refused(options: dict[str, Any], words: str) -> None:

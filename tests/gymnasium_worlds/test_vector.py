@@ -163,6 +163,19 @@ def test_make_vec_makes_it() -> None:
     statistics.step(np.ones(5, dtype=np.int64))
 
 
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"max_episode_steps": 5}, "no option max_episode_steps: an episode ends at the horizon, say horizon="),
+        ({"log": True}, "no option log: only one world by itself keeps an event log"),
+        ({"sytem": 5}, "many worlds at once have no option sytem"),
+    ],
+)
+def test_options_that_many_worlds_do_not_have_are_told(option: dict[str, Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        gymnasium.make_vec(ID, num_envs=2, scenario="quickstart", **option)
+
+
 def test_gymnasium_finds_nothing_wrong_with_one_of_them() -> None:
     """Gymnasium has a checker of single environments only: a world of the vector form passes it."""
 
