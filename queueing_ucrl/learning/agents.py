@@ -20,7 +20,7 @@ import numpy.typing as npt
 from queueing_ucrl.arrays import BoolArray
 from queueing_ucrl.learning.controller import Controller, FixedSession, Knowledge, Plan, Session, Tally
 from queueing_ucrl.learning.observations import KINDS, Observations
-from queueing_ucrl.learning.option_checks import check_choice, check_positive
+from queueing_ucrl.learning.option_checks import check_choice, check_flag, check_positive
 from queueing_ucrl.messages import printable, shortened, shown
 from queueing_ucrl.model.checks import one_line, whole
 from queueing_ucrl.model.policy import Policy
@@ -56,6 +56,8 @@ class AgentOptions(Controller):
         check_positive("elapsed", self.elapsed)
         check_positive("period", self.period)
         whole(self.environments, "environments", 0)
+        check_flag("deterministic", self.deterministic)
+        check_flag("tabulated", self.tabulated)
         Observations(1, 1, self.observation, self.elapsed, self.period, self.environments)
 
     @property
@@ -106,6 +108,8 @@ class Agent(AgentOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "name", one_line(self.name, "an agent's name"))
+        if self.batches is not None:
+            check_flag("batches", self.batches)
         if isinstance(self.policy, type) or not (callable(self.policy) or has_predict(self.policy)):
             raise TypeError(f"policy must be a callable or an object with `predict`, got {shown(self.policy)}")
 

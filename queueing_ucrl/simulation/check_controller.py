@@ -171,7 +171,9 @@ class _Examination:
             return
         self.name = made.name
         self._traits(given)
-        copies = self.copies("the controller", given, "so it cannot be sent to worker processes")
+        consequence = "so it cannot be sent to worker processes"
+        as_it_is = type(made).made_for is Controller.made_for  # else what is made of it is sent
+        copies = self.copies("the controller", given, consequence) if as_it_is else []
         if queues is None:
             queues = _queues(largest=15 if made.sees_ticks else 200)
         elif not isinstance(queues, Mapping):
@@ -181,6 +183,10 @@ class _Examination:
             self.place = f", on a queue of {label}"
             before = len(self.findings)
             if self._runs(made, queue) and len(self.findings) == before:
+                if not as_it_is:
+                    with self.at("made_for()"):
+                        sent = self.call("made_for()", made.made_for, queue)
+                        copies = self.copies("what is sent of the controller", sent, consequence)
                 self._session(made, queue, [("a copy of the controller", one) for one in copies])
         self.place = ""
         if tried and len(self.refusals) == len(tried):

@@ -185,9 +185,10 @@ class ControlLoop:
         others = 0 if self.system.environment is None else self.system.environment.states - 1
         rows = 1 + max(strides or (1,)) * (states - 1) + policy.environment_stride * others
         if shape[1] != m or shape[0] < rows or (strides is not None and len(strides) != m):
+            seen = f", with environments = {others + 1} if it is an agent" if policy.environment_stride else ""
             raise ValueError(
                 f"controller {self.name}: its policy has a table of {shape[0]} rows and {shape[1]} classes, "
-                f"the system needs {rows} rows and has {m} classes"
+                f"the system needs {rows} rows and has {m} classes{seen}"
             )
 
     def _check_sees(self, policy: Policy) -> None:

@@ -74,7 +74,14 @@ def test_what_learned_under_normalised_observations_is_shown_them(tabulated):
         for worlds in (False, True)
     )
     assert normalised.events.equals(raw.events)
-    assert 0 < normalised.ledger.rejected.sum()
+    assert normalised.ledger.rejected.sum() > 0
+
+
+def test_an_agent_that_is_sent_as_its_table_need_not_be_pickled():
+    report = qu.check_controller(qu.Agent(lambda seen: int(seen[0] < 0.5)), [QUEUE])
+    assert report.ok, report
+    asked = qu.check_controller(qu.Agent(lambda seen: int(seen[0] < 0.5), tabulated=False), [QUEUE])
+    assert [one.problem.split(" (")[0] for one in asked.findings] == ["cannot be pickled"]
 
 
 class Shared:
@@ -215,6 +222,30 @@ def test_wrong_agents_end_in_clear_words(name):
     if not options.get("batches") and name not in ("one for all", "not one"):
         with pytest.raises(ValueError, match="agent mine: "):
             qu.simulate(QUEUE, qu.Agent(policy, name="mine", tabulated=False, **options), horizon=5.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"deterministic": "no"}, "deterministic must be true or false, got 'no'"),
+        ({"tabulated": 1}, "tabulated must be true or false, got 1"),
+        ({"batches": "yes"}, "batches must be true or false, got 'yes'"),
+        ({"elapsed": "3"}, "elapsed must be a positive number from 1e-100 to 1e100, got '3'"),
+        ({"observation": 3}, "observation must be box or integers, got 3"),
+    ],
+)
+def test_options_of_a_wrong_type_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        qu.Agent(Called(), **options)
+
+
+def test_another_number_of_environments_is_told_by_its_option():
+    for run in (
+        lambda agent: qu.simulate(BURSTS, agent, horizon=5.0),
+        lambda agent: qu.replicate(BURSTS, [agent], horizon=5.0, replications=2, jobs=1),
+    ):
+        with pytest.raises(ValueError, match="environments = 2"):
+            run(qu.Agent(Called(), environments=1))
 
 
 @pytest.mark.parametrize("policy", [3, None, Hashed])
