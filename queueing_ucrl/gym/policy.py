@@ -7,6 +7,7 @@ action, state = best.predict(observation)       # as of a Stable-Baselines3 mode
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from queueing_ucrl.arrays import IntArray
-from queueing_ucrl.gym.environment import AdmissionControl
+from queueing_ucrl.gym.environment import AdmissionControl, as_array
 from queueing_ucrl.gym.vector import AdmissionControlVector
 from queueing_ucrl.learning.observations import Observations
 from queueing_ucrl.learning.registry import as_controller
@@ -24,6 +25,7 @@ from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import System
 from queueing_ucrl.simulation.control_loop import begin_session
 from queueing_ucrl.simulation.seeding import Randomness
+from queueing_ucrl.simulation.simulate import GuaranteeWarning, cautions
 from queueing_ucrl.solvers.service import SolverService
 
 
@@ -36,13 +38,7 @@ class TablePolicy:
 
     def __call__(self, observation: Any) -> IntArray:
         """1 (admit) or 0 (reject), of each observation."""
-        shape, rows = self.observations, np.asarray(observation)
-        if rows.ndim == 0 or rows.shape[-1] != shape.size:
-            raise ValueError(f"an observation has {shape.size} numbers, got an array of shape {rows.shape}")
-        if not (rows[..., 0] >= 0).all():
-            raise ValueError(
-                f"an observation begins with how many jobs there are, 0 at least, got {shown(observation)}"
-            )
+        shape, rows = self.observations, self._checked(observation)
         if shape.kind == "box":
             s = np.rint(rows[..., 0].astype(np.float64) * shape.capacity).astype(np.int64)
             mark = rows[..., 1 : 1 + shape.classes]
@@ -54,6 +50,25 @@ class TablePolicy:
         somebody = somebody & (s < shape.capacity)
         row = np.where(somebody, s + self.policy.environment_stride * e, 0)
         return np.asarray(self.policy.admits[row, np.where(somebody, i, 0)] & somebody, dtype=np.int64)[()]
+
+    def _checked(self, observation: Any) -> np.ndarray[Any, Any]:
+        """Rows of numbers that an environment may show."""
+        shape, rows = self.observations, as_array(observation)
+        kinds, wanted = ("iuf", "numbers") if shape.kind == "box" else ("iu", "whole numbers")
+        if rows.dtype.kind not in kinds:
+            raise TypeError(f"an observation has {shape.size} {wanted}, got {shown(observation)}")
+        if rows.ndim == 0 or rows.shape[-1] != shape.size:
+            raise ValueError(f"an observation has {shape.size} numbers, got an array of shape {rows.shape}")
+        if not (rows[..., 0] >= 0).all():
+            raise ValueError(
+                f"an observation begins with how many jobs there are, 0 at least, got {shown(observation)}"
+            )
+        most = shape.high if shape.kind == "box" else shape.counts - 1 + (np.arange(shape.size) == 1)
+        if not ((rows >= 0) & (rows <= most)).all():
+            raise ValueError(
+                f"the numbers of an observation are finite, and in the environment's space, got {shown(observation)}"
+            )
+        return rows
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -89,6 +104,8 @@ def policy_of(source: Any, environment: Any) -> TablePolicy:
 def _first_table(source: Any, system: System) -> Policy:
     """That of a controller which keeps to its first one."""
     controller = as_controller(source)
+    for caution in cautions(system, controller):
+        warnings.warn(f"{controller.name}: {caution}", GuaranteeWarning, stacklevel=3)
     plan = begin_session(system, controller, Randomness(0, 0).controller()).first()
     if plan.asks_again or controller.decides_each_arrival or controller.learns_each_tick:
         raise ValueError(

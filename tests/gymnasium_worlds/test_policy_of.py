@@ -77,3 +77,32 @@ def test_observations_of_another_shape_are_refused() -> None:
     for wrong in ([np.nan, 1.0, 0.0], [-0.5, 1.0, 0.0]):
         with pytest.raises(ValueError, match="begins with how many jobs there are, 0 at least"):
             agent(np.array(wrong))
+
+
+@pytest.mark.parametrize(
+    ("observation", "wrong", "words"),
+    [
+        ("box", [np.inf, 1.0, 0.0], "finite, and in the environment's space"),
+        ("box", [0.5, np.inf, 0.0], "finite, and in the environment's space"),
+        ("box", [1e300, 1.0, 0.0], "finite, and in the environment's space"),
+        ("box", ["0", "1", "0"], "an observation has 3 numbers, got"),
+        ("box", [[0.5, 1.0, 0.0], [0.5]], "an observation has 3 numbers, got"),
+        ("integers", [3.0, 1.0], "an observation has 2 whole numbers, got"),
+        ("integers", [3, -1], "finite, and in the environment's space"),
+        ("integers", [3, 7], "finite, and in the environment's space"),
+    ],
+)
+def test_what_no_environment_shows_is_refused(observation: str, wrong: Any, words: str) -> None:
+    agent = policy_of("admit-all", AdmissionControl(system=paper_queue(), horizon=10.0, observation=observation))
+    with pytest.raises((ValueError, TypeError), match=words):
+        agent(wrong)
+
+
+def test_a_policy_that_is_not_the_best_is_told_as_simulate_tells_it() -> None:
+    scenario = qu.load_scenario("llm-inference")
+    with pytest.warns(qu.GuaranteeWarning, match="oracle: ") as told:
+        policy_of("oracle", AdmissionControl(scenario))
+    with pytest.warns(qu.GuaranteeWarning, match="oracle: ") as expected:
+        qu.simulate(scenario.system, "oracle", horizon=1.0)
+    assert [str(one.message) for one in told] == [str(one.message) for one in expected]
+    assert told[0].filename == __file__
