@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import zipfile
 from collections.abc import Collection
 from copy import copy
@@ -28,6 +29,8 @@ from queueing_ucrl.model.system import System
 DIGEST = "sha256:"  # before the digest of a file that is trusted by its bytes
 # what only these keep, in the order of looking
 ALGORITHMS = {"clip_range": "PPO", "exploration_rate": "DQN", "normalize_advantage": "A2C"}
+
+ONLY_TRPO = "cg_max_steps"  # whose other classes are all of Stable-Baselines3
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class FileAgent(AgentOptions):
 
     def trusted_as(self, word: str) -> bool:
         """Whether a word of --trust means this file: as the scenario writes it, by its path, or by its bytes."""
-        return word == self.file or word.startswith(DIGEST) or Path(word).resolve() == self.path.resolve()
+        return word == self.file or _digest_in(word) is not None or Path(word).resolve() == self.path.resolve()
 
     def opened(self, trust: Collection[str] = ()) -> FileAgent:
         """With what the file holds; a ValueError that names it where it is not trusted or wrong."""
@@ -104,7 +107,7 @@ class FileAgent(AgentOptions):
         except OSError as error:
             raise ValueError(f"{where} cannot be read ({error.strerror})") from None
         digest = hashlib.sha256(content).hexdigest()
-        if self.needs_trust and all(w.startswith(DIGEST) and w.lower() != f"{DIGEST}{digest}" for w in words):
+        if self.needs_trust and all(_digest_in(word) not in (None, digest) for word in words):
             raise ValueError(f"{where} is not opened: it is not the one that is trusted, but {DIGEST}{digest}")
         try:
             held = self._agent(content) if self.needs_trust else read_table(content, Path(self.file).suffix)
@@ -142,6 +145,14 @@ class FileAgent(AgentOptions):
         return TabulatedAgent(held.policy_for(system.capacity, [c.name for c in system.classes]))
 
 
+def _digest_in(word: str) -> str | None:
+    """Of a word of --trust: sha256:DIGEST, or as `sha256sum` prints it; None: it is no digest."""
+    lower = word.lower()
+    if lower.startswith(DIGEST):
+        return lower.removeprefix(DIGEST)
+    return lower if re.fullmatch("[0-9a-f]{64}", lower) else None
+
+
 @dataclass(frozen=True)
 class _Loaded:
     """What a file holds, and the digest of its bytes."""
@@ -154,12 +165,15 @@ def load_model(content: bytes, deterministic: bool = True) -> Any:
     """The policy in a file of Stable-Baselines3. This RUNS CODE that the file holds: for files that are trusted."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            keys = json.loads(archive.read("data")).keys()
+            data = dict(json.loads(archive.read("data")))
     except Exception:  # of zipfile, zlib or json, whichever the damage meets first
         raise ValueError("is no agent of Stable-Baselines3") from None
-    algorithm = next((name for key, name in ALGORITHMS.items() if key in keys), None)
-    if algorithm is None:
-        raise ValueError(f"is of none of the algorithms {', '.join(ALGORITHMS.values())}: load it in Python (qu.Agent)")
+    algorithm = next((name for key, name in ALGORITHMS.items() if key in data), None)
+    if algorithm is None or _elsewhere(data):
+        raise ValueError(
+            f"is of none of the algorithms that are read, {', '.join(ALGORITHMS.values())} of Stable-Baselines3: "
+            "load it in Python (qu.Agent)"
+        )
     try:
         import stable_baselines3
     except ImportError:
@@ -169,5 +183,16 @@ def load_model(content: bytes, deterministic: bool = True) -> Any:
     try:
         model = getattr(stable_baselines3, algorithm).load(io.BytesIO(content), device="cpu")
     except Exception as error:
-        raise ValueError(f"cannot be loaded as {algorithm} of Stable-Baselines3: {shown(error)}") from error
+        raise ValueError(f"cannot be loaded as {algorithm} of Stable-Baselines3: {_in_words(error)}") from error
     return model.policy if deterministic else model
+
+
+def _elsewhere(data: dict[str, Any]) -> bool:
+    """Whether it is of sb3-contrib, whose algorithms keep what those keep that they are made from."""
+    modules = (str(part.get("__module__", "")) for part in data.values() if isinstance(part, dict))
+    return ONLY_TRPO in data or any(module.startswith("sb3_contrib") for module in modules)
+
+
+def _in_words(error: Exception) -> str:
+    """Without places in memory, which say nothing."""
+    return shown(re.sub(r"<[^<>]* at 0x[0-9a-fA-F]+>", "the file", str(error)))

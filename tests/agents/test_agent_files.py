@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import pickle
+import sys
 import zipfile
 from pathlib import Path
 
@@ -171,6 +173,45 @@ def damaged_zips():
 def test_a_damaged_agent_is_an_error_in_words(kind):
     with pytest.raises(ValueError, match="is no agent of Stable-Baselines3"):
         load_model(bytes(damaged_zips()[kind]))
+
+
+FOREIGN = {
+    "MaskablePPO": {"clip_range": 1, "policy_class": {"__module__": "sb3_contrib.common.maskable.policies"}},
+    "QRDQN": {"exploration_rate": 1, "policy_class": {"__module__": "sb3_contrib.qrdqn.policies"}},
+    "TRPO": {"normalize_advantage": 1, "cg_max_steps": 15, "policy_class": {"__module__": "stable_baselines3.common"}},
+    "SAC": {"ent_coef": 1},
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_other_algorithms_are_told_by_what_they_keep(name):
+    with pytest.raises(ValueError, match="none of the algorithms that are read, PPO, DQN, A2C"):
+        load_model(bytes(agent_zip(json.dumps(FOREIGN[name]).encode())))
+
+
+def test_what_a_library_says_is_told_without_places_in_memory(monkeypatch):
+    class PPO:
+        @staticmethod
+        def load(file, device):
+            raise OSError(f"the file {file} is no zip")
+
+    monkeypatch.setitem(sys.modules, "stable_baselines3", type("Module", (), {"PPO": PPO}))
+    with pytest.raises(ValueError, match="cannot be loaded as PPO") as told:
+        load_model(bytes(agent_zip(b'{"clip_range": 1}')))
+    assert "0x" not in str(told.value)
+
+
+@pytest.mark.parametrize("form", ["sha256:{}", "SHA256:{}", "{}"])
+def test_bytes_are_trusted_as_any_program_prints_their_digest(tmp_path, form):
+    content = bytes(agent_zip(b"not json"))
+    (tmp_path / "ppo.zip").write_bytes(content)
+    one = qu.load_scenario(scenario(tmp_path, "ppo.zip"))
+    digest = hashlib.sha256(content).hexdigest()
+    for word in (form.format(digest), form.format(digest.upper())):
+        with pytest.raises(ValueError, match="is no agent of Stable-Baselines3"):
+            with_files_opened(one, [word])
+    with pytest.raises(ValueError, match="not the one that is trusted"):
+        with_files_opened(one, [form.format("0" * 64)])
 
 
 def test_a_table_that_is_too_large_is_not_even_read(tmp_path, monkeypatch):
