@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.timing import Line, Measured, Panel, race
 
 SCENARIO = "quickstart"  # the paper's first queue; horizons so long that no episode ends
+OTHERS = ("rush-hours", "llm-inference", "network-bursts")  # systems that are not plain
 DRAWN = 65_536  # jobs whose random numbers are drawn in one call
 
 
@@ -107,11 +108,34 @@ def _begin(smoke: bool) -> Measured:
     return Measured([Line("an episode begins, in each of many worlds", 1e6 * seconds["reset"] / worlds, "us")])
 
 
+def _others(smoke: bool) -> Measured:
+    """Realised rewards of systems with patience, drift or an environment, which the loop of plain ones cannot run."""
+    from queueing_ucrl.gym import AdmissionControlVector
+
+    worlds, rounds = (64, 8) if smoke else (1024, 200)
+    seconds = {}
+    for name in OTHERS:
+        envs = AdmissionControlVector(worlds, name, horizon=1e6)
+        envs.reset(seed=1)
+
+        def run(envs: AdmissionControlVector = envs) -> None:
+            for _ in range(rounds):
+                envs.step(envs.action_masks()[:, 1].astype(np.int64))
+
+        seconds[name] = race({name: run}, 2 if smoke else 5)[name] / (worlds * rounds)
+    return Measured(
+        [
+            Line(f"{name}: million steps a second, {worlds:,} worlds", 1e-6 / t, "", note="not plain; realised rewards")
+            for name, t in seconds.items()
+        ]
+    )
+
+
 def steps(smoke: bool) -> Measured:
     """Both rewards; skipped without Gymnasium."""
     if find_spec("gymnasium") is None:
         return Measured([Line("steps of environments", float("nan"), note="skipped: gymnasium is not installed")])
-    found = [_speed(smoke, reward) for reward in ("expected", "realised")] + [_begin(smoke)]
+    found = [_speed(smoke, reward) for reward in ("expected", "realised")] + [_others(smoke), _begin(smoke)]
     return Measured([line for one in found for line in one.lines], [panel for one in found for panel in one.panels])
 
 
