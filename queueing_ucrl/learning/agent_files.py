@@ -195,4 +195,4 @@ def _elsewhere(data: dict[str, Any]) -> bool:
 
 def _in_words(error: Exception) -> str:
     """Without places in memory, which say nothing."""
-    return shown(re.sub(r"<[^<>]* at 0x[0-9a-fA-F]+>", "the file", str(error)))
+    return shown(re.sub(r"<[^<>]* at 0x[0-9a-fA-F]+>", "(in memory)", str(error)))

@@ -27,7 +27,7 @@ def check_positive(name: str, value: float | None) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, Real) or not (1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER):
-        raise ValueError(f"{name} must be a positive number from 1e-100 to 1e100, got {value!r}")
+        raise ValueError(f"{name} must be a positive number from 1e-100 to 1e100, got {shown(value)}")
 
 
 def check_flag(name: str, flag: object) -> None:
