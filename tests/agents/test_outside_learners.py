@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.stats
 
 import queueing_ucrl as qu
-from queueing_ucrl.paper import outside_learners
+from queueing_ucrl.paper import agents, outside_learners
 from queueing_ucrl.paper.outside_learners import SHOWN, Learner, check_installed, run_online
 
 gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an extra: python -m pip install 'queueing_ucrl[rl]'")
 from queueing_ucrl.paper.agents import CANDIDATES, AgentTrial, seventh_world  # noqa: E402
+from queueing_ucrl.paper.work import Work  # noqa: E402
 
 QUEUE = qu.Queue(2, 8, 0.5, [qu.JobClass("gold", 0.8, 20.0, qu.Linear(0.3)), qu.JobClass("basic", 1.6, 4.0)])
 TIMES = np.array([10.0, 25.0, 40.0])
@@ -96,3 +101,41 @@ def test_deep_learners_decide_from_the_first_arrival_to_the_horizon(kind):
     assert first.table == again.table
     events = qu.simulate(QUEUE, "admit-all", horizon=20.0, seed=3, log=True).events["event"]
     assert 0 < first.steps <= events.isin(["admit", "reject", "block"]).sum()
+
+
+def fake_run(learner, system, horizon, seed, replication, times):
+    """As if it had learned: what it lost is its options and replication, its table admits a class less or all."""
+    worth = 10.0 * list(CANDIDATES).index(learner.kind) if learner.kind in CANDIDATES else 0.0
+    rank = [json.dumps(one) for one in CANDIDATES.get(learner.kind, ())]
+    worth += 1.0 + (rank.index(json.dumps(learner.options)) * -1.0 + 5.0 if rank else 0.0) + replication % 2
+    admits = np.ones((system.capacity, len(system.classes)), dtype=bool)
+    admits[:, 1] = learner.kind != "dqn"
+    return outside_learners.Episode(worth * times / horizon, 50.0 - worth, 7, qu.Policy(admits))
+
+
+def test_the_whole_comparison_is_put_together_from_its_trials(tmp_path, monkeypatch):
+    """Of each kind the last candidate loses least here; intervals and shares are those of the trials."""
+    best = SimpleNamespace(policy=SimpleNamespace(control_levels=(20, 10)), gain=qu.Estimate(1.0, 0.1, 2))
+    for name, value in (
+        ("run_online", fake_run),
+        ("check_installed", lambda: {"stable_baselines3": "0"}),
+        ("optimise", lambda *_, **__: best),
+        ("LONG", 50.0),
+    ):
+        monkeypatch.setattr(agents, name, value)
+    agents.reproduce(Work(tmp_path / "out", 20, 1e4, jobs=1))
+    table = pd.read_csv(tmp_path / "out" / "agents.csv").set_index(["world", "agent"])
+    assert len(table) == 7 * 6
+    learners = {kind: Learner(kind, options[-1]) for kind, options in CANDIDATES.items()}
+    learners["admit-all"] = Learner("admit-all")
+    queue = qu.load_scenario("paper-s20-mu0.3").system
+    for kind, learner in learners.items():
+        row = table.loc[("S = 20, µ = 0.3", kind)]
+        episodes = [fake_run(learner, queue, 100.0, 1, k, np.array([100.0])) for k in range(2)]
+        lost = [float(one.lost[-1]) for one in episodes]
+        assert row["lost"] == pytest.approx(np.mean(lost))
+        assert row["lost_half_interval"] == pytest.approx(scipy.stats.t.ppf(0.975, 1) * np.std(lost, ddof=1) / 2**0.5)
+        gain = qu.evaluate(queue, episodes[0].table).gain / qu.solve(queue).gain
+        assert row["greedy"] == row["greedy_worst"] == pytest.approx(gain)
+    assert table.loc[("S = 20, µ = 0.3", "dqn"), "greedy"] < table.loc[("S = 20, µ = 0.3", "ppo"), "greedy"]
+    assert (tmp_path / "out" / "agents.png").stat().st_size > 10_000
