@@ -93,7 +93,7 @@ def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
             if not _plain(value)
         ]
     known = {f.name: f for f in fields(kind)}
-    types = get_type_hints(kind)
+    types, only_with = get_type_hints(kind), getattr(kind, "only_with", {})
     wrong = []
     for key, value in options.items():
         if key not in known:
@@ -107,10 +107,23 @@ def check_options(name: str, options: dict[str, Any]) -> list[tuple[str, str]]:
             right = False
         if not right:
             wrong.append((key, f" = {shown(value)} must be {_words(types[key])}"))
-        elif (needed := getattr(kind, "only_with", {}).get(key, key)) not in options and value != known[key].default:
-            wrong.append((key, f" = {shown(value)} has no meaning without {needed}"))
+        elif value != known[key].default and _is_idle(known, options, needed := only_with.get(key, key)):
+            wrong.append((key, f" = {shown(value)} has no meaning without {_other_than_default(known, types, needed)}"))
     missing = [f.name for f in known.values() if f.default is MISSING and f.default_factory is MISSING]
     return wrong + [(key, f" is missing; {name} needs it") for key in missing if key not in options]
+
+
+def _is_idle(known: Mapping[str, Any], options: Mapping[str, Any], key: str) -> bool:
+    """Whether an option is as it is when nothing is said."""
+    return bool(options.get(key, known[key].default) == known[key].default)
+
+
+def _other_than_default(known: Mapping[str, Any], types: Mapping[str, Any], key: str) -> str:
+    """An option with the value that it must have to be other than when nothing is said: rewards = 'unknown'."""
+    others = [
+        value for value in get_args(types[key]) if get_origin(types[key]) is Literal and value != known[key].default
+    ]
+    return f"{key} = {' or '.join(map(shown, others))}" if others else key
 
 
 def _plain(value: Any) -> bool:

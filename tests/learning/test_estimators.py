@@ -11,6 +11,7 @@ import pytest
 from generators import paper_queue
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.stats import gamma, kstest, poisson, spearmanr
 from synthetic import tally
 
@@ -143,6 +144,40 @@ def test_anytime_intervals_hold_at_all_times_at_once_and_exact_ones_do_not() -> 
 
     assert missed(lambda n, t: anytime_interval(n, t, delta, 1.0), 1000) <= delta + 3 * math.sqrt(0.09 / 1000)
     assert missed(lambda n, t: exact_interval(n, t, delta), 100) > 2 * delta
+
+
+def _ever_below(rate: float, delta: float, counts: int) -> float:
+    """P(the upper limit of the rate is ever below it), for prior exposure 1; at least that of the first so many counts.
+
+    The limit at count n falls with the exposure t and meets the rate at t_n: it is ever below it iff some count is n or
+    less at t_n. A forward recursion over the counts at t_0 < t_1 < ..
+    """
+
+    def meets(n: int) -> float:
+        def above(t: float) -> float:
+            return anytime_interval(n, t, delta, 1.0)[1] - rate
+
+        last = 2.0 * (n + 10.0) / rate
+        while above(last) > 0:
+            last *= 2.0
+        return float(brentq(above, max(n / rate, 1e-9), last, xtol=1e-13))
+
+    law, time, below = np.array([1.0]), 0.0, 0.0
+    for n in range(counts):
+        step = meets(n) - time
+        reach = int(poisson.isf(1e-12, rate * step)) + 1
+        law = np.convolve(law, poisson.pmf(np.arange(reach), rate * step))
+        below += float(law[: n + 1].sum())
+        law[: n + 1] = 0.0
+        time += step
+    return below
+
+
+def test_the_upper_end_alone_may_fail_as_often_as_both_ends() -> None:
+    """Ville's delta is of both ends together, and must not be halved for one of them (docs/guarantees.md)."""
+    delta = 0.05
+    assert 0.999 * delta <= _ever_below(10.0, delta, 300) <= delta
+    assert 0.75 * delta < _ever_below(1.0, delta, 300) < 0.9 * delta
 
 
 # --- memories --------------------------------------------------------------------------------------------------------

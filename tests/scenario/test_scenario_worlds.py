@@ -492,6 +492,14 @@ STATES = "[environment]\nrates = [[0, 1], [1, 0]]\narrival_factors = [1, 2]\n"
             GOOD + '[controller]\nname = "certainty-equivalent"\nlooking = "following"\n',
             "x.toml:11: controller.looking = 'following' has no meaning without period",
         ),
+        (
+            GOOD + '[controller]\nname = "thompson"\narrivals = "constant"\nby_state = "any"\n',
+            "x.toml:12: controller.by_state = 'any' has no meaning without arrivals = 'state-dependent'",
+        ),
+        (
+            GOOD + '[controller]\nname = "certainty-equivalent"\nrewards = "known"\nexploration = "none"\n',
+            "x.toml:12: controller.exploration = 'none' has no meaning without rewards = 'unknown'",
+        ),
     ],
 )
 def test_a_key_without_effect_is_refused(told, text, line):
