@@ -224,7 +224,7 @@ def _(leads_best, leads_lost, loses):
         f"{many} of 8 desks lose more than a tenth of the best; losses are {leads_lost.min():,.0f} to {leads_lost.max():,.0f}, the "
         f"best earns {leads_best:,.0f}.",
         bars("lost against the best, in percent", [f"{k + 1}" for k in range(8)], 100 * leads_lost / leads_best),
-        *[theory(name, ["1", "8"], [100 * share] * 2) for name, share in loses.items()],
+        *[theory(f"{name}: {100 * share:.1f} %", ["1", "8"], [100 * share] * 2) for name, share in loses.items()],
         x="run",
         y="percent of the best",
         note=f"{many} of 8 have given up a kind that pays, seen up to time 2,000; as nobody of it is called, nothing is learned "
