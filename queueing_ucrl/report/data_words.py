@@ -19,6 +19,7 @@ KINDS = {
 DOUBTS = "Are servers, capacity, rewards and costs, which a log cannot tell, right? Do the laws fit?"
 BALKED = "Where people balk that may be so: had the line been shorter more would have asked, which no log can tell."
 DIGITS = 3  # of a difference that has no interval
+AS_GOOD = 0.01  # of what another earns: whoever surely differs by less, either way, earns as much
 
 
 def played_words(found: dict[str, Any], units: Units) -> str:
@@ -191,6 +192,12 @@ def rival_words(played: dict[str, Any], unit: str) -> str:
         return (
             f"Caution: on the log itself it does not surely beat {other}: it earns {number(more['mean'], DIGITS)} "
             f"{unit} more on the same jobs. {_one_and_the_same(played)} {doubts}"
+        )
+    near = AS_GOOD * abs(_earned_by(played, other))
+    if low is not None and high is not None and -near <= low < 0.0 < high <= near:
+        return (
+            f"On the log itself it earns as much as {other}, the best of the others there, within {percent(AS_GOOD)}: "
+            f"{_interval(more)} {unit} more on the same jobs."
         )
     by = f"by {with_interval(abs(more['mean']), None if low is None else more['mean'] - low)} {unit}"
     if low is not None and low > 0.0:
