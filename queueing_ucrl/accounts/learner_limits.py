@@ -7,8 +7,16 @@ sigma^2 = sum_i a_i^2 lambda_i. Reviewed all the time it loses
 
     int_0^inf G Phi(-x sqrt t) dt = G / (2 x^2) = sigma^2 / (2 G),
 
-which is also what every controller loses at one of two rates mirrored at the flip, to leading order (Le Cam's two
-points): no learner has a smaller constant. Reviewed at T, q T, q^2 T, .. it acts on an estimate that is out of date,
+which no learner can better, to leading order, by Le Cam's two points. Let two vectors of rates lie on either side of
+the flip, 2 d v apart, each with the gap G = d a . v. The counts of a time t are mistaken with probability
+Phi(-d sqrt(t v' diag(1/lambda) v)) at best, so that every learner loses at one of the two at least
+
+    (a . v)^2 / (v' diag(1/lambda) v) / (2 G).
+
+By Cauchy and Schwarz the direction that is hardest to tell apart is v = diag(lambda) a, and there the bound is
+sigma^2 / (2 G). In any other it is less, and a learner who is told that the rates lie on that line may lose less.
+
+Reviewed at T, q T, q^2 T, .. certainty equivalence acts on an estimate that is out of date,
 
     sum_k (q - 1) T_k G Phi(-x sqrt T_k)  ->  (q - 1) / ln q  times as much, as the first review comes early.
 
@@ -27,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queueing_ucrl.arrays import FloatArray
+from queueing_ucrl.messages import shown
 from queueing_ucrl.model.evaluation import evaluate
 from queueing_ucrl.model.policy import Policy
 from queueing_ucrl.model.system import Queue
@@ -53,17 +62,28 @@ class Flip:
     variance: float  # sigma^2 = sum_i a_i^2 lambda_i: of the estimated difference of gains, times t
 
     @classmethod
-    def between(cls, queue: Queue, rival: Policy) -> Flip:
-        """Of the queue's best policy and `rival`."""
+    def between(cls, queue: Queue, rival: Policy, along: Sequence[float] | FloatArray | None = None) -> Flip:
+        """Of the queue's best policy and `rival`.
+
+        along: v, for a learner who is told that the rates are the true ones but for a multiple of v. The variance is
+        then (a . v)^2 / sum_i v_i^2 / lambda_i, at most that of a learner who is told nothing, as v = diag(lambda) a.
+        """
         queue.must_not_balk("a flip of the best policy")
         best = solve(queue).policy
         gap = evaluate(queue.model, best).gain - evaluate(queue.model, rival).gain
         slope = gain_gradient(queue, best) - gain_gradient(queue, rival)
-        return cls(gap, float(np.sum(slope**2 * queue.arrival_rates)))
+        rates = queue.arrival_rates
+        if along is None:
+            return cls(gap, float(np.sum(slope**2 * rates)))
+        v = np.asarray(along, dtype=np.float64)
+        if v.shape != rates.shape or not np.all(np.isfinite(v)) or not np.any(v):
+            raise ValueError(f"along must be {len(rates)} numbers, one a class and not all 0, got {shown(along)}")
+        seen = v != 0.0  # a class whose rate is told, whatever it is, tells nothing
+        return cls(gap, float(np.sum(slope * v) ** 2 / np.sum(v[seen] ** 2 / rates[seen])))
 
     @property
     def constant(self) -> float:
-        """sigma^2 / (2 G): what every learner loses at one of two mirrored rates, to leading order."""
+        """sigma^2 / (2 G): what every learner loses at these rates or mirrored along v, to leading order."""
         return self.variance / (2.0 * self.gap)
 
     @property
