@@ -67,13 +67,12 @@ def near_flip_study(work: Work) -> Study:
     first = work.scenarios(lambda one: one.controllers).points[0]
     first = with_run(first, horizon=horizon, replications=runs)
     first = replace(first, settings=replace(first.settings, grid=(min(SETTLED, 0.5 * horizon), horizon)))
-    controllers = tuple(map(reviewed, RATIOS))
     basic = first.queue.classes[1].arrival_rate
     points = [
         replace(
             first,
             system=first.queue.with_arrival_rates([FLIP - distance, basic]),
-            controllers=controllers,
+            controllers=tuple(map(reviewed, RATIOS)),
             values={"distance": distance},
         )
         for distance in DISTANCES
@@ -122,9 +121,9 @@ def one_class_scenario(work: Work, queues: dict[str, Queue], horizon: Callable[[
 def halfin_whitt(servers: int) -> Queue:
     r"""Load 1, mu = R = 1 and C(t) = t / 2, the same for every c: the best level is c + 1.107 sqrt(c) to leading order.
 
-    In a unit of time waits cost g sqrt(c) E[max(X, 0)], g = 1 / 2, and rejections R sqrt(c) p(b), where X, the limit of
-    (s - c) / sqrt(c), is a diffusion with drift -min(x, 0), variance 2 and density p, reflected at b. With k = sqrt(pi / 2)
-    c - rho = sqrt(c) (1 + g b^2 / 2) / (k + b), least at b = sqrt(k^2 + 2 / g) - k = 1.107.
+    X, the limit of (s - c) / sqrt(c), has drift -min(x, 0), variance 2 and a density p, reflected at b. Waits cost
+    sqrt(c) E[max(X, 0)] / 2 and rejections sqrt(c) p(b) in a unit of time, k = sqrt(pi / 2):
+    c - rho = sqrt(c) (1 + b^2 / 4) / (k + b), least at b = sqrt(k^2 + 4) - k = 1.107.
     """
     job = JobClass("job", float(servers), 1.0, Linear(0.5))
     return Queue(servers, servers + math.ceil(4.0 * math.sqrt(servers)), 1.0, [job])
