@@ -8,7 +8,7 @@ with app.setup:
     import marimo as mo
     import numpy as np
     from lesson_charts import bars, chart, curve, measured, theory
-    from scipy import stats
+    from scipy import integrate, stats
 
     import queueing_ucrl as qu
 
@@ -165,7 +165,7 @@ def _():
     def integral(gap, sigma):
         """The limit by the trapezoidal rule in u = sqrt(t), to compare with sigma^2 / 2G."""
         u = np.linspace(0, 12 * sigma / gap, 200_001)
-        return float(np.trapezoid(gap * stats.norm.cdf(-gap / sigma * u) * 2 * u, u))
+        return float(integrate.trapezoid(gap * stats.norm.cdf(-gap / sigma * u) * 2 * u, u))
 
     limit_checked = (integral(0.1, 1.5), 1.5**2 / (2 * 0.1))
     return limit_checked, price

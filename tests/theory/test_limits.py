@@ -9,7 +9,7 @@ import pytest
 from generators import paper_queue
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
+from scipy.integrate import quad, trapezoid
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm, poisson
 from scipy.stats import t as student
@@ -136,7 +136,7 @@ def test_a_learner_who_is_told_a_rate_may_lose_less_than_one_who_is_not() -> Non
     ends = np.geomspace(1e-6, 100.0, 4000) * told.resolved
     counts = np.floor(FLIP * ends)
     for wrong in (poisson.sf(counts, (FLIP - distance) * ends), poisson.cdf(counts, (FLIP + distance) * ends)):
-        lost = told.gap * (ends[0] + float(np.trapezoid(wrong, ends)))
+        lost = told.gap * (ends[0] + float(trapezoid(wrong, ends)))
         assert lost < 0.9 * free.constant
         assert lost == pytest.approx(told.constant, rel=0.03)  # to leading order in the distance
 
